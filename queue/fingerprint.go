@@ -2,7 +2,10 @@ package queue
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -29,4 +32,56 @@ func ErrorFingerprint(e *JobError) string {
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:4])
+}
+
+// SpecFingerprint is the SHA-256 of everything a producer asked for, by which a repeated idempotency key is told from a
+// different request. Every part is written with its length, so that no two specs share an encoding; nil and empty are
+// the same, a nil priority and 0 are not.
+func SpecFingerprint(s JobSpec) [32]byte {
+	h := sha256.New()
+	num := func(n int64) { _ = binary.Write(h, binary.BigEndian, n) } // a hash never fails to write
+	str := func(v string) {
+		num(int64(len(v)))
+		h.Write([]byte(v))
+	}
+	table := func(m map[string]string) {
+		num(int64(len(m)))
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			str(k)
+			str(m[k])
+		}
+	}
+	flag := func(b bool) {
+		if b {
+			num(1)
+		} else {
+			num(0)
+		}
+	}
+	str(s.Tenant)
+	str(s.Queue)
+	str(s.Type)
+	num(int64(len(s.Payload)))
+	h.Write(s.Payload)
+	flag(s.PayloadJSON)
+	table(s.Headers)
+	table(s.Labels)
+	flag(s.Priority != nil)
+	if s.Priority != nil {
+		num(int64(*s.Priority))
+	}
+	num(int64(s.Delay))
+	num(int64(s.ExpiresIn))
+	num(int64(s.Timeout))
+	num(int64(s.MaxAttempts))
+	num(int64(s.Backoff.Base))
+	num(int64(s.Backoff.Max))
+	str(string(s.Backoff.Jitter))
+	str(s.IdempotencyKey)
+	str(s.Unique.Key)
+	str(string(s.Unique.Until))
+	str(string(s.Unique.OnConflict))
+	var sum [32]byte
+	copy(sum[:], h.Sum(nil))
+	return sum
 }
