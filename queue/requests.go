@@ -89,3 +89,54 @@ func ValidLogLevel(level string) error {
 	}
 	return &InvalidError{Field: "level", Reason: fmt.Sprintf("must be debug, info, warn or error, got %q", level)}
 }
+
+// Bounds of a page of jobs.
+const (
+	ListLimitDefault = 50
+	ListLimitMax     = 500
+)
+
+// Validate checks a filter of ListJobs.
+func (f *JobFilter) Validate() error {
+	if err := ValidName("tenant", f.Tenant); err != nil {
+		return err
+	}
+	for _, s := range f.States {
+		if !slices.Contains(States(), s) {
+			return &InvalidError{Field: "state", Reason: fmt.Sprintf("must be one of %v, got %q", States(), string(s))}
+		}
+	}
+	if f.Limit < 0 || f.Limit > ListLimitMax {
+		return &InvalidError{Field: "limit", Reason: fmt.Sprintf("must be between 1 and %d, got %d", ListLimitMax, f.Limit)}
+	}
+	if f.Cursor != "" {
+		if _, ok := ParseID(JobIDPrefix, f.Cursor); !ok {
+			return &InvalidError{Field: "cursor", Reason: fmt.Sprintf("must come from an earlier page, got %.64q", f.Cursor)}
+		}
+	}
+	return nil
+}
+
+// JobIDPrefix is what the id of a job begins with, before "_".
+const JobIDPrefix = "job"
+
+// Validate checks a filter of DeadLetters.
+func (f *DeadFilter) Validate() error {
+	if err := ValidName("tenant", f.Tenant); err != nil {
+		return err
+	}
+	if f.After != "" {
+		if _, ok := ParseID(JobIDPrefix, f.After); !ok {
+			return &InvalidError{Field: "after", Reason: fmt.Sprintf("must be the last id of an earlier chunk, got %.64q", f.After)}
+		}
+	}
+	return nil
+}
+
+// ValidChunk checks the limit of one bounded step over dead jobs.
+func ValidChunk(limit int) error {
+	if limit >= 1 {
+		return nil
+	}
+	return &InvalidError{Field: "limit", Reason: fmt.Sprintf("must be 1 or more jobs, got %d", limit)}
+}
