@@ -1,0 +1,3 @@
+module github.com/taskhost/taskhost/sdk/go
+
+go 1.24
