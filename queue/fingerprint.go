@@ -81,6 +81,7 @@ func SpecFingerprint(s JobSpec) [32]byte {
 	str(s.Unique.Key)
 	str(string(s.Unique.Until))
 	str(string(s.Unique.OnConflict))
+	str(s.RetriedFrom)
 	var sum [32]byte
 	copy(sum[:], h.Sum(nil))
 	return sum

@@ -69,6 +69,8 @@ type JobSpec struct {
 	IdempotencyKey string
 
 	Unique Unique
+
+	RetriedFrom string // the id of the job this one is an edited copy of; kept in Job.RetriedFrom, else without effect
 }
 
 // Unique holds a key per tenant while a job is unfinished, so that a second job with it is refused or merged.
