@@ -1,0 +1,73 @@
+package memq
+
+import (
+	"context"
+	"time"
+
+	"github.com/taskhost/taskhost/queue"
+)
+
+// Reserve implements queue.Queue.
+func (s *Store) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Job, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	token, err := s.newToken()
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	v := s.viewOf(p.View)
+	var batch []*queue.Job
+	size := 0
+	for len(batch) < p.Max {
+		c, ok := v.choose(s.scheduling.MaxConsecutiveHigh)
+		if !ok {
+			break
+		}
+		r := s.lines[c.lineKey][0]
+		if expired(r, now) {
+			s.leaveLine(r)
+			s.finish(r, queue.StateExpired, now)
+			continue
+		}
+		if p.MaxBytes > 0 && len(batch) > 0 && size+len(r.job.Payload) > p.MaxBytes {
+			break
+		}
+		size += len(r.job.Payload)
+		s.takeFromLine(r)
+		v.charge(c) // before it leaves, so that a queue that empties is parked with what it was charged
+		s.syncViews()
+		s.start(r, p, token, now)
+		j := r.copyJob()
+		j.Token = token
+		batch = append(batch, j)
+	}
+	return batch, nil
+}
+
+// start puts a job that is in no line under a lease.
+func (s *Store) start(r *record, p queue.ReserveParams, token queue.Token, now time.Time) {
+	s.reservations++
+	r.reservation = s.reservations
+	s.used[queueKey{r.job.Tenant, r.job.Queue}].served++
+	if r.job.Unique.Until == queue.UniqueUntilStarted {
+		s.freeUnique(r)
+	}
+	r.job.State = queue.StateRunning
+	r.job.Attempt++
+	r.job.StartedAt = now
+	r.job.Worker = p.Worker
+	r.job.LeaseUntil = queue.After(now, p.Lease)
+	r.job.Token = token
+	s.touch(r)
+}
+
+// expired says whether a waiting job's time is over: it has one, and never started.
+func expired(r *record, now time.Time) bool {
+	return !r.job.ExpiresAt.IsZero() && r.job.StartedAt.IsZero() && !now.Before(r.job.ExpiresAt)
+}
