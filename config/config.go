@@ -1,0 +1,144 @@
+package config
+
+import (
+	"time"
+)
+
+// Config is the whole configuration of a host. The zero value is not valid; start from Default.
+type Config struct {
+	Store   string   `koanf:"store"`    // where jobs are kept; "sqlite" (default): an embedded store in DataDir
+	DataDir string   `koanf:"data_dir"` // everything that must survive; default ./data
+	Listen  string   `koanf:"listen"`   // host:port of the API; default 127.0.0.1:7070; port 0 = a free one
+	Roles   []string `koanf:"roles"`    // what this process does: api, worker; default both
+
+	Worker     Worker            `koanf:"worker"`
+	Wasm       Wasm              `koanf:"wasm"`
+	Defaults   Defaults          `koanf:"defaults"`
+	Scheduling Scheduling        `koanf:"scheduling"`
+	Retention  Retention         `koanf:"retention"`
+	Queues     map[string]Queue  `koanf:"queues"`  // a template for every tenant, by queue name
+	Tenants    map[string]Tenant `koanf:"tenants"` // by tenant name
+	Handlers   []Handler         `koanf:"handlers"`
+	Log        Log               `koanf:"log"`
+}
+
+// Names of Config.Roles.
+const (
+	RoleAPI    = "api"    // serves the HTTP API
+	RoleWorker = "worker" // reserves and runs jobs
+)
+
+// HasRole reports whether this process has a role.
+func (c *Config) HasRole(role string) bool {
+	for _, r := range c.Roles {
+		if r == role {
+			return true
+		}
+	}
+	return false
+}
+
+// Count is a number of things; Auto (0) leaves it to the host, written "auto".
+type Count int
+
+// Auto lets the host choose.
+const Auto Count = 0
+
+// Worker says how this process reserves and runs jobs.
+type Worker struct {
+	Concurrency Count         `koanf:"concurrency"`  // jobs at once; default auto: as many as the runtimes have slots
+	Queues      []string      `koanf:"queues"`       // queues to serve, for every tenant; default ["*"]: all
+	Lease       time.Duration `koanf:"lease"`        // how long a job stays with a host that fell silent; 1s–1h, default 15s
+	Drain       time.Duration `koanf:"drain"`        // how long running jobs may finish when the host stops; 0s–1h, default 30s
+	HandlerWait time.Duration `koanf:"handler_wait"` // how long a job waits for a handler of its type before it is dead; 0s–7d, default 5m
+}
+
+// Wasm says how WebAssembly handlers run.
+type Wasm struct {
+	Runners   Count  `koanf:"runners"`   // child processes; default auto: one per core
+	Slots     Count  `koanf:"slots"`     // jobs at once in each; default auto
+	Isolation string `koanf:"isolation"` // who shares a runner; "shared" (default): all tenants, a fresh sandbox per job
+	Sandbox   string `koanf:"sandbox"`   // lock-down of the child processes; "off" is the only level of this version
+}
+
+// Defaults are what a job gets that does not ask for something else, and the limits of what it may ask.
+type Defaults struct {
+	Timeout     time.Duration `koanf:"timeout"`      // of one attempt; 10ms–7d, default 1m
+	MaxAttempts int           `koanf:"max_attempts"` // 1–1000, default 5
+	Backoff     Backoff       `koanf:"backoff"`      // between attempts
+	Memory      Size          `koanf:"memory"`       // limit of one job's memory; 64KiB–4GiB, default 128MiB
+	Payload     Size          `koanf:"payload"`      // largest payload; 1KiB–64MiB, default 1MiB
+	Result      Size          `koanf:"result"`       // largest result; 1KiB–64MiB, default 1MiB
+}
+
+// Backoff is exponential: before attempt n+1 a job waits min(Max, Base·2^(n-1)), jittered.
+type Backoff struct {
+	Base   time.Duration `koanf:"base"`   // 1ms–1d, default 1s
+	Max    time.Duration `koanf:"max"`    // 1ms–30d and ≥ base, default 1h
+	Jitter string        `koanf:"jitter"` // "full" (default): anywhere between 0 and the delay; "none"
+}
+
+// Scheduling says who is next beyond weights and priorities.
+type Scheduling struct {
+	// MaxConsecutiveHigh is after how many picks in a row of a higher priority a lower one gets one; 0 (default): strict
+	// priority.
+	MaxConsecutiveHigh int `koanf:"max_consecutive_high"`
+}
+
+// RetentionForever as Retention.Dead keeps dead jobs until they are purged, written "forever".
+const RetentionForever time.Duration = -1
+
+// Retention says how long finished jobs are kept.
+type Retention struct {
+	Succeeded time.Duration `koanf:"succeeded"` // also cancelled and expired; "none" (0) or 1s–3650d, default 24h
+	Dead      time.Duration `koanf:"dead"`      // 1s–3650d or "forever", default 30d
+	Logs      string        `koanf:"logs"`      // whose logs are kept: failed (default), all, none
+}
+
+// Queue holds the settings of a queue. Nil means the default.
+type Queue struct {
+	Weight   *float64 `koanf:"weight"`   // share relative to the other queues; 0.001–10000, default 1
+	Priority *int     `koanf:"priority"` // of jobs that do not name one; -4095–4095, default 0
+	Paused   *bool    `koanf:"paused"`   // jobs are accepted but none is started; default false
+}
+
+// Tenant holds the settings of a tenant. Nil means the default.
+type Tenant struct {
+	Weight *float64 `koanf:"weight"` // share relative to the other tenants; 0.001–10000, default 1
+}
+
+// Handler is a WebAssembly handler that the operator provides to every tenant.
+type Handler struct {
+	Type    string            `koanf:"type"`    // the type it serves, or a prefix and "*"; required
+	Wasm    string            `koanf:"wasm"`    // path of the module; required
+	Memory  Size              `koanf:"memory"`  // default: defaults.memory
+	Timeout time.Duration     `koanf:"timeout"` // default: defaults.timeout
+	Config  map[string]string `koanf:"config"`  // given to the handler, by name
+}
+
+// Log says what is logged to stderr.
+type Log struct {
+	Level  string `koanf:"level"`  // debug, info (default), warn, error
+	Format string `koanf:"format"` // text, json or auto (default): text on a terminal, JSON otherwise
+}
+
+// Default returns the configuration that is in force when nothing is set.
+func Default() Config {
+	return Config{
+		Store:   "sqlite",
+		DataDir: "./data",
+		Listen:  "127.0.0.1:7070",
+		Roles:   []string{RoleAPI, RoleWorker},
+		Worker: Worker{
+			Queues: []string{"*"}, Lease: 15 * time.Second, Drain: 30 * time.Second, HandlerWait: 5 * time.Minute,
+		},
+		Wasm: Wasm{Isolation: "shared", Sandbox: "off"},
+		Defaults: Defaults{
+			Timeout: time.Minute, MaxAttempts: 5,
+			Backoff: Backoff{Base: time.Second, Max: time.Hour, Jitter: "full"},
+			Memory:  128 * MiB, Payload: MiB, Result: MiB,
+		},
+		Retention: Retention{Succeeded: 24 * time.Hour, Dead: 30 * 24 * time.Hour, Logs: "failed"},
+		Log:       Log{Level: "info", Format: "auto"},
+	}
+}

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Show returns the configuration as a document that Load would read back, in the order of Config, with secrets hidden. It
+// marshals as YAML.
+func (c *Config) Show() *yaml.Node {
+	return showValue(reflect.ValueOf(c.Redacted()), "")
+}
+
+// Redacted returns a copy without secrets: passwords in the store's URL, and the values of a handler's configuration whose
+// name looks like that of a secret.
+func (c *Config) Redacted() Config {
+	out := *c
+	out.Store = RedactURL(c.Store)
+	out.Handlers = slices.Clone(c.Handlers)
+	for i := range out.Handlers {
+		values := maps.Clone(out.Handlers[i].Config)
+		for k, v := range values {
+			if looksSecret(k) {
+				v = "***"
+			}
+			values[k] = RedactURL(v)
+		}
+		out.Handlers[i].Config = values
+	}
+	return out
+}
+
+// showValue turns a value into a node; nil for what is not set.
+func showValue(v reflect.Value, key string) *yaml.Node {
+	switch x := v.Interface().(type) {
+	case time.Duration:
+		return word(showDuration(x, key))
+	case Size:
+		return word(x.String())
+	case Count:
+		if x == Auto {
+			return word("auto")
+		}
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Tag.Get("koanf")
+			if v.Field(i).IsZero() && v.Type() == reflect.TypeFor[Handler]() {
+				continue // the handler has the default
+			}
+			if child := showValue(v.Field(i), name); child != nil {
+				n.Content = append(n.Content, word(name), child)
+			}
+		}
+		return n
+	case reflect.Map:
+		if v.Len() == 0 {
+			return nil
+		}
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int {
+			if a.String() < b.String() {
+				return -1
+			}
+			return 1
+		})
+		for _, k := range keys {
+			n.Content = append(n.Content, scalarNode(k.String()), showValue(v.MapIndex(k), ""))
+		}
+		return n
+	case reflect.Slice:
+		if v.Len() == 0 {
+			return nil
+		}
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for i := range v.Len() {
+			n.Content = append(n.Content, showValue(v.Index(i), ""))
+		}
+		return n
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return showValue(v.Elem(), key)
+	default:
+		return scalarNode(v.Interface())
+	}
+}
+
+func showDuration(d time.Duration, key string) string {
+	switch {
+	case key == "dead" && d == RetentionForever:
+		return "forever"
+	case key == "succeeded" && d == 0:
+		return "none"
+	}
+	return FormatDuration(d)
+}
+
+func word(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+
+// scalarNode lets the encoder choose the quotes.
+func scalarNode(v any) *yaml.Node {
+	var n yaml.Node
+	if err := n.Encode(v); err != nil {
+		panic(fmt.Sprintf("encode a %T: %v", v, err)) // scalars always encode
+	}
+	return &n
+}
