@@ -109,7 +109,9 @@ func (b *Builder) Func(params, results []ValType, locals []Local, body ...[]byte
 }
 
 // Memory adds a memory of min pages (64 KiB each), with a maximum if one is given.
-func (b *Builder) Memory(min uint32, max ...uint32) { b.memories = append(b.memories, Limits(min, max...)) }
+func (b *Builder) Memory(min uint32, max ...uint32) {
+	b.memories = append(b.memories, Limits(min, max...))
+}
 
 // Table adds a table of funcref with min entries, with a maximum if one is given.
 func (b *Builder) Table(min uint32, max ...uint32) {
