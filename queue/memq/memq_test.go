@@ -1,0 +1,20 @@
+package memq_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/taskhost/taskhost/queue/memq"
+	"github.com/taskhost/taskhost/queue/queuetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	queuetest.Exercise(t, func(*testing.T) queuetest.Backend {
+		clock := queuetest.NewFakeClock()
+		return queuetest.Backend{Queue: memq.New(memq.Options{Clock: clock}), Advance: clock.Advance}
+	})
+}
