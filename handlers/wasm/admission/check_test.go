@@ -346,10 +346,10 @@ func TestMemoryIsReportedBothWays(t *testing.T) {
 	} {
 		rep := accepted(t, reactorWith(func(b *wt.Builder) { b.Memory(tc.memory[0], tc.memory[1:]...) }))
 		want := handlers.Memory{MinBytes: int64(tc.memory[0]) * PageBytes, MaxBytes: tc.max}
-		if rep.Memory != want || rep.MemoryMaxBytes != tc.declared {
-			t.Errorf("memory %v is reported as %+v, declared maximum %d", tc.memory, rep.Memory, rep.MemoryMaxBytes)
+		if rep.Memory != want || rep.DeclaredMemory.MaxBytes != tc.declared {
+			t.Errorf("memory %v is reported as %+v, declared maximum %d", tc.memory, rep.Memory, rep.DeclaredMemory.MaxBytes)
 		}
-		if got := strings.Join(rep.Warnings, "; "); tc.warning == "" && got != "" || !strings.Contains(got, tc.warning) {
+		if got := strings.Join(rep.MemoryWarnings, "; "); tc.warning == "" && got != "" || !strings.Contains(got, tc.warning) {
 			t.Errorf("memory %v warns %q; want %q", tc.memory, got, tc.warning)
 		}
 	}

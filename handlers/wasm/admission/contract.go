@@ -71,8 +71,8 @@ func (s *scan) memoryContract() {
 		s.refuse("the module has no memory; a handler must define one memory and export it as %q", abi.ExportMemory)
 		return
 	}
-	if int64(s.memoryMin) > s.limits.memoryPages() {
-		s.refuse("the module begins with %s of memory; the limit is %s", bytesText(int64(s.memoryMin)*PageBytes), bytesText(s.limits.MemoryBytes))
+	if _, _, refusal := JudgeMemory(s.declaredMemory(), s.limits.MemoryBytes); refusal != nil {
+		s.refusal = refusal
 		return
 	}
 	if e := s.export(abi.ExportMemory); e != nil {

@@ -60,6 +60,3 @@ func (l Limits) WithDefaults() Limits {
 	set(&l.LoopLocals, 250_000)
 	return l
 }
-
-// memoryPages is the memory limit in pages; a 32-bit memory has at most 65,536.
-func (l Limits) memoryPages() int64 { return min(l.MemoryBytes/PageBytes, 65536) }

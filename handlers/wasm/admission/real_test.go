@@ -17,8 +17,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sort"
 	"strings"
 )
@@ -71,8 +69,6 @@ import (
 	"html/template"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 )
 
 func main() {

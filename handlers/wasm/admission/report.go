@@ -15,17 +15,17 @@ type Report struct {
 	Imports   []string      `json:"imports"` // "module.name", sorted, each once
 	Exports   []string      `json:"exports"` // "name (kind)", sorted
 
-	// MemoryMinBytes and MemoryMaxBytes are as declared; a memory without a maximum reports 4 GiB. Memory is the same with
-	// the maximum clamped to the limit.
-	MemoryMinBytes int64           `json:"memory_min_bytes"`
-	MemoryMaxBytes int64           `json:"memory_max_bytes"`
+	// DeclaredMemory is what the module asks for; without a maximum that is 4 GiB. Memory is the same clamped to the limit.
+	DeclaredMemory handlers.Memory `json:"declared_memory"`
 	Memory         handlers.Memory `json:"memory"`
 
 	Counts      Counts   `json:"counts"`
 	Features    []string `json:"features"` // beyond the first version of WebAssembly, sorted
 	HasStart    bool     `json:"has_start"`
 	CustomBytes int64    `json:"custom_bytes"` // in custom sections: names, debug information
-	Warnings    []string `json:"warnings"`
+
+	Warnings       []string `json:"warnings"`        // about the module itself
+	MemoryWarnings []string `json:"memory_warnings"` // about the module under this memory limit
 }
 
 // Counts are sizes of the parts of a module, and the largest of what the limits bound per function.
@@ -52,8 +52,7 @@ func (s *scan) report(size int) *Report {
 		SizeBytes:      int64(size),
 		Imports:        []string{},
 		Exports:        []string{},
-		MemoryMinBytes: int64(s.memoryMin) * PageBytes,
-		MemoryMaxBytes: 65536 * PageBytes,
+		DeclaredMemory: s.declaredMemory(),
 		Features:       s.features.names(),
 		HasStart:       s.start != nil,
 		CustomBytes:    s.custom,
@@ -67,11 +66,7 @@ func (s *scan) report(size int) *Report {
 	if s.export(abi.ExportHandle) != nil {
 		rep.Kind = handlers.KindReactor
 	}
-	if s.memoryHasMax {
-		rep.MemoryMaxBytes = int64(s.memoryMax) * PageBytes
-	}
-	limit := s.limits.memoryPages() * PageBytes
-	rep.Memory = handlers.Memory{MinBytes: rep.MemoryMinBytes, MaxBytes: min(rep.MemoryMaxBytes, limit)}
+	rep.Memory, rep.MemoryWarnings, _ = JudgeMemory(rep.DeclaredMemory, s.limits.MemoryBytes) // judged before: no refusal
 	seen := map[string]bool{}
 	for _, imp := range s.imports {
 		if full := string(imp.module) + "." + string(imp.name); !seen[full] {
@@ -87,12 +82,6 @@ func (s *scan) report(size int) *Report {
 	warn := func(format string, args ...any) { rep.Warnings = append(rep.Warnings, fmt.Sprintf(format, args...)) }
 	if s.custom*2 > int64(size) {
 		warn("%s of the module's %s are names and debug information; strip it to upload and start faster", bytesText(s.custom), bytesText(int64(size)))
-	}
-	if rep.MemoryMinBytes*4 > limit*3 {
-		warn("the module begins with %s of memory and the limit is %s; little is left to work with", bytesText(rep.MemoryMinBytes), bytesText(limit))
-	}
-	if s.memoryHasMax && rep.MemoryMaxBytes > limit {
-		warn("the module asks for up to %s of memory; growing beyond the limit of %s fails", bytesText(rep.MemoryMaxBytes), bytesText(limit))
 	}
 	if s.start != nil {
 		warn("the module has a start section, which runs before every job; prefer %s", abi.ExportInitialize)
