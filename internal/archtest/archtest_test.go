@@ -21,11 +21,11 @@ func fail(t *testing.T, faults []string) {
 
 func load(t *testing.T) []Package {
 	t.Helper()
-	packages, err := Load(repository, "./...")
+	packages, err := Load(t.Context(), repository, "./...")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sdk, err := Load(filepath.Join(repository, "sdk/go"), "./...")
+	sdk, err := Load(t.Context(), filepath.Join(repository, "sdk/go"), "./...")
 	if err != nil {
 		t.Fatal(err)
 	}

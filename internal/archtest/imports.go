@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ type Package struct {
 }
 
 // Load lists the packages of the module in dir that match the patterns.
-func Load(dir string, patterns ...string) ([]Package, error) {
-	cmd := exec.Command("go", slices.Concat([]string{"list", "-e", "-json"}, patterns)...)
+func Load(ctx context.Context, dir string, patterns ...string) ([]Package, error) {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-e", "-json"}, patterns)...)
 	cmd.Dir = dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -161,7 +161,7 @@ func TestPlantedComments(t *testing.T) {
 
 func TestLoadSeesThisPackage(t *testing.T) {
 	t.Parallel()
-	packages, err := Load(".", ".")
+	packages, err := Load(t.Context(), ".", ".")
 	if err != nil || len(packages) != 1 || packages[0].ImportPath != Module+"/internal/archtest" || packages[0].Doc == "" {
 		t.Errorf("got %+v, %v", packages, err)
 	}
