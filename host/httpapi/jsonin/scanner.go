@@ -30,7 +30,9 @@ type SyntaxError struct {
 	Reason string
 }
 
-func (e *SyntaxError) Error() string { return fmt.Sprintf("%s at byte %d of the body", e.Reason, e.Offset) }
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%s at byte %d of the body", e.Reason, e.Offset)
+}
 
 // SizeError says that one value is longer than its limit. Got counts the whole value as it is written in the body.
 type SizeError struct {
@@ -155,12 +157,15 @@ func (s *Scanner) Value(limit int) ([]byte, error) {
 	return raw, nil
 }
 
-// Skip reads past the next value without keeping it. Only its structure is checked.
+// skipCheckBytes is up to which length a skipped value is checked whole; of a longer one only brackets and quotes are.
+const skipCheckBytes = 64 << 10
+
+// Skip reads past the next value.
 func (s *Scanner) Skip() error {
-	if _, err := s.Peek(); err != nil {
-		return err
+	_, err := s.Value(skipCheckBytes)
+	if errors.As(err, new(*SizeError)) {
+		return nil
 	}
-	_, _, err := s.capture(0)
 	return err
 }
 
@@ -351,3 +356,6 @@ func containsByte(b []byte, c byte) bool {
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\r' || b == '\n' }
 
 func show(b byte) string { return strconv.QuoteRuneToASCII(rune(b)) }
+
+// IsText reports whether b is UTF-8, as JSON text must be (RFC 8259 §8.1).
+func IsText(b []byte) bool { return utf8.Valid(b) }

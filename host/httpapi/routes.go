@@ -1,0 +1,16 @@
+package httpapi
+
+// routes builds every route of the server.
+func (s *Server) routes() error {
+	s.api = s.newAPI()
+	s.enqueueRoutes()
+	s.readRoutes()
+	s.logRoutes()
+	s.steerRoutes()
+	s.queueRoutes()
+	s.operationRoutes()
+	s.handlerRoutes()
+	s.healthRoutes()
+	s.mux.HandleFunc("/", s.fallback)
+	return s.docsRoutes()
+}
