@@ -69,6 +69,10 @@ func (a *Attempt) Settled(o queue.SettleOutcome) {
 	switch o.Status {
 	case queue.SettleOK:
 	case queue.SettleLeaseLost:
+		if errors.Is(o.Err, settle.ErrResent) {
+			a.r.o.Log.Info("settlement sent twice; the store knows the lease no more", "job", a.job.ID, "tenant", a.job.Tenant, "type", a.job.Type)
+			break
+		}
 		a.r.o.Log.Warn("lease lost before the job was settled; another attempt of it counts", "job", a.job.ID, "tenant", a.job.Tenant, "type", a.job.Type, "attempt", a.job.Attempt)
 	case queue.SettleRejected:
 		if a.refused(o.Err) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -33,7 +34,12 @@ type Owner interface {
 type Item struct {
 	queue.Settlement
 	Owner Owner
+
+	resent bool // an earlier sending had no answer
 }
+
+// ErrResent comes with a lease_lost of a settlement that was sent before without an answer: that sending may have taken effect.
+var ErrResent = errors.New("an earlier sending of it, which was not answered, may have taken effect")
 
 // Options of a Batcher. Zero bounds mean the defaults.
 type Options struct {
@@ -62,6 +68,7 @@ type Stats struct {
 	LeaseLost int64
 	Rejected  int64
 	Retried   int64 // settlements sent again because their fate was unknown
+	Resent    int64 // of those, answered lease_lost: an earlier sending took effect, or the lease was lost
 	GivenUp   int64 // settlements whose fate stayed unknown when the host ended
 }
 
@@ -82,7 +89,7 @@ type Batcher struct {
 	stopping bool
 	stopped  bool
 
-	counts struct{ calls, ok, lost, rejected, retried, givenUp atomic.Int64 }
+	counts struct{ calls, ok, lost, rejected, retried, resent, givenUp atomic.Int64 }
 
 	// Used by the loop only.
 	gate  outage.Gate
@@ -203,7 +210,7 @@ func (b *Batcher) Stats() Stats {
 	size := b.size
 	b.mu.Unlock()
 	return Stats{Pending: size, StoreDown: !b.gate.Open(), Calls: b.counts.calls.Load(), OK: b.counts.ok.Load(),
-		LeaseLost: b.counts.lost.Load(), Rejected: b.counts.rejected.Load(), Retried: b.counts.retried.Load(), GivenUp: b.counts.givenUp.Load()}
+		LeaseLost: b.counts.lost.Load(), Rejected: b.counts.rejected.Load(), Retried: b.counts.retried.Load(), Resent: b.counts.resent.Load(), GivenUp: b.counts.givenUp.Load()}
 }
 
 func (b *Batcher) run(ctx context.Context) {
@@ -218,6 +225,8 @@ func (b *Batcher) run(ctx context.Context) {
 			}
 		case <-b.wake:
 		}
+		// Attempts that are about to end join this batch; when nothing else runs, this costs nothing.
+		runtime.Gosched()
 		batch := b.take()
 		if len(batch) == 0 {
 			continue
@@ -250,6 +259,9 @@ func (b *Batcher) settle(ctx context.Context, batch []Item) error {
 	for first := true; len(batch) > 0; first = false {
 		if !first {
 			b.counts.retried.Add(int64(len(batch)))
+			for i := range batch {
+				batch[i].resent = true
+			}
 		}
 		outcomes, err := b.send(ctx, batch)
 		switch {
@@ -313,8 +325,14 @@ func (b *Batcher) answer(batch []Item, outcomes []queue.SettleOutcome) []Item {
 		}
 		settled++
 		bytes += int64(len(batch[i].Result))
-		b.count(outcomes[i].Status)
-		batch[i].Owner.Settled(outcomes[i])
+		o := outcomes[i]
+		if o.Status == queue.SettleLeaseLost && batch[i].resent {
+			o.Err = ErrResent
+			b.counts.resent.Add(1)
+		} else {
+			b.count(o.Status)
+		}
+		batch[i].Owner.Settled(o)
 	}
 	b.makeRoom(settled, bytes)
 	clear(batch[len(unknown):])
