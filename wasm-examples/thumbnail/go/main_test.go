@@ -2,12 +2,41 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"image"
 	"image/png"
 	"os"
 	"strings"
 	"testing"
 )
+
+func TestPayloadGivesWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	photo, err := os.Open("../payload.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer photo.Close()
+	text, err := os.ReadFile("../want.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want struct {
+		Format        string
+		Width, Height int
+	}
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(photo, &out, ""); err != nil {
+		t.Fatal(err)
+	}
+	got, format, err := image.DecodeConfig(&out)
+	if err != nil || format != want.Format || got.Width != want.Width || got.Height != want.Height {
+		t.Errorf("got %s %d x %d (%v), want %+v", format, got.Width, got.Height, err, want)
+	}
+}
 
 func TestThumbnail(t *testing.T) {
 	t.Parallel()
