@@ -252,7 +252,7 @@ func (f fieldReader) object(key string, field func(string) error) error {
 	if b, err := f.s.Peek(); err != nil {
 		return err
 	} else if b != '{' {
-		raw, err := f.raw(key, scalarBytesMax)
+		raw, err := f.raw(key)
 		if err != nil {
 			return err
 		}

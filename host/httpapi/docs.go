@@ -28,6 +28,7 @@ func (s *Server) docsRoutes() error {
 	components := doc.Components.Schemas.Map()
 	delete(components, "ErrorModel") // huma's own error, which is never sent
 	delete(components, "ErrorDetail")
+	polishSchemas(components)
 	asJSON, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return fmt.Errorf("render the OpenAPI document: %w", err)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -80,6 +81,25 @@ func (s *Server) documentEnqueue() {
 			duplicate = batch
 		}
 		responses[statusKey(http.StatusOK)].Content = answers(duplicate)
+	}
+}
+
+// polishSchemas says about answers what the Go types do not: that they may grow (a client must not refuse a field it does
+// not know), and which references may be null.
+func polishSchemas(components map[string]*huma.Schema) {
+	for name, schema := range components {
+		if !strings.HasSuffix(name, "Request") && schema.AdditionalProperties == false {
+			schema.AdditionalProperties = nil
+		}
+	}
+	for _, f := range [...]struct{ schema, field string }{
+		{"Job", "last_error"}, {"Job", "handler"}, {"Job", "progress"}, {"Job", "unique"}, {"AttemptView", "error"},
+		{"EnqueuedJob", "last_error"}, {"EnqueuedJob", "handler"}, {"EnqueuedJob", "progress"}, {"EnqueuedJob", "unique"},
+	} {
+		if s := components[f.schema]; s != nil && s.Properties[f.field] != nil {
+			was := s.Properties[f.field]
+			s.Properties[f.field] = &huma.Schema{OneOf: []*huma.Schema{was, {Type: "null"}}, Description: was.Description}
+		}
 	}
 }
 

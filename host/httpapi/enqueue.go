@@ -66,7 +66,7 @@ type enqueueAnswer struct {
 // enqueueInput is the input of POST /v1/jobs.
 type enqueueInput struct {
 	call
-	waitParam
+	WaitParam
 	IdempotencyKey string `header:"Idempotency-Key" doc:"the same as the field idempotency_key"`
 }
 

@@ -12,7 +12,7 @@ import (
 // rawInput is the input of POST /v1/jobs/raw.
 type rawInput struct {
 	call
-	waitParam
+	WaitParam
 	Type           string `query:"type" doc:"task type" example:"image.resize"`
 	Queue          string `query:"queue" doc:"default: default"`
 	Priority       string `query:"priority" doc:"whole number in [-4095, 4095]"`

@@ -36,18 +36,18 @@ func (f fieldReader) at(field string) string {
 // in reads an object inside a field.
 func (f fieldReader) in(field string) fieldReader { return fieldReader{s: f.s, path: f.at(field)} }
 
-// raw returns the value as it is written.
-func (f fieldReader) raw(field string, limit int) ([]byte, error) {
-	raw, err := f.s.Value(limit)
+// raw returns a small value as it is written.
+func (f fieldReader) raw(field string) ([]byte, error) {
+	raw, err := f.s.Value(scalarBytesMax)
 	if size := (*jsonin.SizeError)(nil); errors.As(err, &size) {
-		return nil, &queue.LimitError{Field: f.at(field), Limit: field, Max: size.Max, Got: size.Got, Unit: "bytes"}
+		return nil, invalid(f.at(field), "is too long: %d bytes in the body, at most %d are read", size.Got, size.Max)
 	}
 	return raw, err
 }
 
 // str reads a string.
 func (f fieldReader) str(field string) (string, error) {
-	raw, err := f.raw(field, scalarBytesMax)
+	raw, err := f.raw(field)
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +87,7 @@ func (f fieldReader) oneOf(field string, allowed ...string) (string, error) {
 
 // integer reads a whole number within [least, most].
 func (f fieldReader) integer(field string, least, most int) (int, error) {
-	raw, err := f.raw(field, scalarBytesMax)
+	raw, err := f.raw(field)
 	if err != nil {
 		return 0, err
 	}
@@ -100,7 +100,7 @@ func (f fieldReader) integer(field string, least, most int) (int, error) {
 
 // number reads a number.
 func (f fieldReader) number(field string) (float64, error) {
-	raw, err := f.raw(field, scalarBytesMax)
+	raw, err := f.raw(field)
 	if err != nil {
 		return 0, err
 	}
@@ -113,7 +113,7 @@ func (f fieldReader) number(field string) (float64, error) {
 
 // boolean reads true or false.
 func (f fieldReader) boolean(field string) (bool, error) {
-	raw, err := f.raw(field, scalarBytesMax)
+	raw, err := f.raw(field)
 	if err != nil {
 		return false, err
 	}
@@ -138,7 +138,7 @@ func (f fieldReader) null() (bool, error) {
 
 // duration reads a string such as "90s" within [least, most].
 func (f fieldReader) duration(field string, least, most time.Duration) (time.Duration, error) {
-	raw, err := f.raw(field, scalarBytesMax)
+	raw, err := f.raw(field)
 	if err != nil {
 		return 0, err
 	}
@@ -181,7 +181,10 @@ func parseInstant(field, text string) (time.Time, error) {
 // table reads an object whose values are strings, of at most limit bytes as it is written.
 func (f fieldReader) table(field string, limit int) (map[string]string, error) {
 	// Six bytes are the longest a byte of text becomes (\u00XX); the store's own limit counts the text.
-	raw, err := f.raw(field, 6*limit+scalarBytesMax)
+	raw, err := f.s.Value(6*limit + scalarBytesMax)
+	if size := (*jsonin.SizeError)(nil); errors.As(err, &size) {
+		return nil, &queue.LimitError{Field: f.at(field), Limit: "headers", Max: int64(limit), Got: size.Got, Unit: "bytes"}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +213,7 @@ func (f fieldReader) names(field string, most int) ([]string, error) {
 	if b, err := f.s.Peek(); err != nil {
 		return nil, err
 	} else if b != '[' {
-		raw, err := f.raw(field, scalarBytesMax)
+		raw, err := f.raw(field)
 		if err != nil {
 			return nil, err
 		}

@@ -71,13 +71,14 @@ type VersionList struct {
 	NextCursor Text             `json:"next_cursor" doc:"always null: the list is whole"`
 }
 
-type handlerPath struct {
+// HandlerPath is the input of what is about one handler.
+type HandlerPath struct {
 	call
 	Type string `path:"type" doc:"task type" example:"image.resize"`
 }
 
 type versionPath struct {
-	handlerPath
+	HandlerPath
 	Version string `path:"version" doc:"number of the version"`
 }
 
@@ -115,7 +116,7 @@ func (s *Server) handlerRoutes() {
 	register(s, route{
 		id: "get-handler", method: http.MethodGet, path: "/v1/handlers/{type}", tag: "handlers",
 		summary: "Show the live version of a handler, or its newest when none is live",
-	}, func(ctx context.Context, in *handlerPath) (*handlerAnswer, error) { return s.getVersion(ctx, in, 0) })
+	}, func(ctx context.Context, in *HandlerPath) (*handlerAnswer, error) { return s.getVersion(ctx, in, 0) })
 	register(s, route{
 		id: "list-versions", method: http.MethodGet, path: "/v1/handlers/{type}/versions", tag: "handlers", summary: "List the versions of a handler",
 	}, s.listVersions)
@@ -126,7 +127,7 @@ func (s *Server) handlerRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		return s.getVersion(ctx, &in.handlerPath, n)
+		return s.getVersion(ctx, &in.HandlerPath, n)
 	})
 	register(s, route{
 		id: "set-live", method: http.MethodPut, path: "/v1/handlers/{type}/live", tag: "handlers", summary: "Make a version live",
@@ -135,7 +136,7 @@ func (s *Server) handlerRoutes() {
 	register(s, route{
 		id: "rollback", method: http.MethodPost, path: "/v1/handlers/{type}/rollback", tag: "handlers",
 		summary: "Make the version live again that was live before",
-	}, func(ctx context.Context, in *handlerPath) (*handlerAnswer, error) {
+	}, func(ctx context.Context, in *HandlerPath) (*handlerAnswer, error) {
 		info, err := s.opt.Handlers.Rollback(ctx, in.tenant, in.Type)
 		if err != nil {
 			return nil, s.notOwned(ctx, in, err)
@@ -147,7 +148,7 @@ func (s *Server) handlerRoutes() {
 // moduleTypes are the content types of an upload.
 func moduleTypes() []string { return []string{"application/wasm", "application/octet-stream"} }
 
-func (s *Server) uploadVersion(ctx context.Context, in *handlerPath) (*handlerAnswer, error) {
+func (s *Server) uploadVersion(ctx context.Context, in *HandlerPath) (*handlerAnswer, error) {
 	if err := queue.ValidName("type", in.Type); err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (s *Server) uploadVersion(ctx context.Context, in *handlerPath) (*handlerAn
 }
 
 // getVersion looks among the tenant's own handlers first.
-func (s *Server) getVersion(ctx context.Context, in *handlerPath, version int) (*handlerAnswer, error) {
+func (s *Server) getVersion(ctx context.Context, in *HandlerPath, version int) (*handlerAnswer, error) {
 	info, err := s.opt.Handlers.Get(ctx, in.tenant, in.Type, version)
 	if errors.Is(err, queue.ErrNotFound) {
 		info, err = s.opt.Handlers.Get(ctx, hostWide, in.Type, version)
@@ -194,7 +195,7 @@ func (s *Server) getVersion(ctx context.Context, in *handlerPath, version int) (
 	return &handlerAnswer{Status: http.StatusOK, Body: viewVersion(info)}, nil
 }
 
-func (s *Server) listVersions(ctx context.Context, in *handlerPath) (*versionListAnswer, error) {
+func (s *Server) listVersions(ctx context.Context, in *HandlerPath) (*versionListAnswer, error) {
 	infos, err := s.opt.Handlers.Versions(ctx, in.tenant, in.Type)
 	if errors.Is(err, queue.ErrNotFound) {
 		infos, err = s.opt.Handlers.Versions(ctx, hostWide, in.Type)
@@ -205,7 +206,7 @@ func (s *Server) listVersions(ctx context.Context, in *handlerPath) (*versionLis
 	return &versionListAnswer{Body: VersionList{Versions: viewVersions(infos)}}, nil
 }
 
-func (s *Server) setLive(ctx context.Context, in *handlerPath) (*handlerAnswer, error) {
+func (s *Server) setLive(ctx context.Context, in *HandlerPath) (*handlerAnswer, error) {
 	version, percent := 0, 100
 	err := in.scan(false, smallBodyBytes, func(sc *jsonin.Scanner) error {
 		f := fieldReader{s: sc}
@@ -237,7 +238,7 @@ func (s *Server) setLive(ctx context.Context, in *handlerPath) (*handlerAnswer, 
 }
 
 // notOwned tells a type that the tenant does not have from one that the configuration owns.
-func (s *Server) notOwned(ctx context.Context, in *handlerPath, err error) error {
+func (s *Server) notOwned(ctx context.Context, in *HandlerPath, err error) error {
 	if !errors.Is(err, queue.ErrNotFound) {
 		return err
 	}

@@ -36,7 +36,7 @@ type LogEnd struct {
 }
 
 type logsInput struct {
-	jobPath
+	JobPath
 	After  string `query:"after" doc:"lines with a larger seq only; default 0"`
 	Limit  string `query:"limit" doc:"1 to 1000 lines; default 1000. Not with follow"`
 	Follow string `query:"follow" enum:"true,false" doc:"stream one JSON object per line (application/x-ndjson) until the job is finished"`

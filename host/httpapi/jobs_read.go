@@ -11,8 +11,8 @@ import (
 	"github.com/taskhost/taskhost/queue"
 )
 
-// jobPath is the input of what is about one job.
-type jobPath struct {
+// JobPath is the input of what is about one job.
+type JobPath struct {
 	call
 	ID string `path:"id" doc:"job id" example:"job_01kb6x3v9se5h9r3t7d4m1n8qa"`
 }
@@ -85,7 +85,7 @@ func (s *Server) readRoutes() {
 	register(s, route{
 		id: "get-payload", method: http.MethodGet, path: "/v1/jobs/{id}/payload", tag: "jobs",
 		summary: "The payload, byte for byte", content: "application/octet-stream",
-	}, func(ctx context.Context, in *jobPath) (*bytesAnswer, error) {
+	}, func(ctx context.Context, in *JobPath) (*bytesAnswer, error) {
 		j, err := s.opt.Store.GetJob(ctx, in.tenant, in.ID)
 		if err != nil {
 			return nil, s.noJob(in.ID, err)
@@ -95,7 +95,7 @@ func (s *Server) readRoutes() {
 	register(s, route{
 		id: "get-result", method: http.MethodGet, path: "/v1/jobs/{id}/result", tag: "jobs",
 		summary: "The result of a succeeded job, byte for byte", content: "application/octet-stream",
-	}, func(ctx context.Context, in *jobPath) (*bytesAnswer, error) {
+	}, func(ctx context.Context, in *JobPath) (*bytesAnswer, error) {
 		j, err := s.opt.Store.GetJob(ctx, in.tenant, in.ID)
 		if err != nil {
 			return nil, s.noJob(in.ID, err)
@@ -131,8 +131,8 @@ func (s *Server) noJob(id string, err error) error {
 
 // getInput is the input of GET /v1/jobs/{id}.
 type getInput struct {
-	jobPath
-	waitParam
+	JobPath
+	WaitParam
 	AfterAttempt string `query:"after_attempt" doc:"with wait: answer as well as soon as more than so many attempts are recorded" example:"0"`
 }
 

@@ -22,7 +22,7 @@ func (s *Server) steerRoutes() {
 	register(s, route{
 		id: "cancel-job", method: http.MethodPost, path: "/v1/jobs/{id}/cancel", tag: "jobs", summary: "Cancel a job",
 		description: "A waiting job is cancelled at once; of a running one the handler is stopped, and cancel_requested is true until it is.",
-	}, func(ctx context.Context, in *jobPath) (*jobAnswer, error) {
+	}, func(ctx context.Context, in *JobPath) (*jobAnswer, error) {
 		job, err := s.opt.Store.CancelJob(ctx, in.tenant, in.ID)
 		if err != nil {
 			return nil, s.noJob(in.ID, err)
@@ -32,7 +32,7 @@ func (s *Server) steerRoutes() {
 	register(s, route{
 		id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{id}", tag: "jobs", status: http.StatusNoContent,
 		summary: "Delete a job that does not run, with everything about it",
-	}, func(ctx context.Context, in *jobPath) (*nothing, error) {
+	}, func(ctx context.Context, in *JobPath) (*nothing, error) {
 		if err := s.opt.Store.DeleteJob(ctx, in.tenant, in.ID); err != nil {
 			return nil, s.noJob(in.ID, err)
 		}
@@ -48,7 +48,7 @@ func (s *Server) steerRoutes() {
 	}, s.retryJob)
 }
 
-func (s *Server) retryJob(ctx context.Context, in *jobPath) (*retryAnswer, error) {
+func (s *Server) retryJob(ctx context.Context, in *JobPath) (*retryAnswer, error) {
 	edit, err := s.readRetry(in)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ type retryEdit struct {
 	json    bool
 }
 
-func (s *Server) readRetry(in *jobPath) (retryEdit, error) {
+func (s *Server) readRetry(in *JobPath) (retryEdit, error) {
 	var edit retryEdit
 	err := in.scan(true, s.decoder.bounds.single, func(sc *jsonin.Scanner) error {
 		builder := s.decoder.newJob(sc, "")

@@ -8,14 +8,14 @@ import (
 	"github.com/taskhost/taskhost/queue"
 )
 
-// waitParam is the query parameter of requests that may wait for a job.
-type waitParam struct {
+// WaitParam is the query parameter of requests that may wait for a job.
+type WaitParam struct {
 	Wait string `query:"wait" doc:"wait up to so long, at most 55s (which wait without a value means), for the job to finish; the status of the answer does not depend on it" example:"30s"`
 }
 
-func (w waitParam) given(r *http.Request) bool { return w.Wait != "" || r.URL.Query().Has("wait") }
+func (w WaitParam) given(r *http.Request) bool { return w.Wait != "" || r.URL.Query().Has("wait") }
 
-func (w waitParam) duration(r *http.Request) (time.Duration, error) {
+func (w WaitParam) duration(r *http.Request) (time.Duration, error) {
 	if w.Wait == "" {
 		if w.given(r) {
 			return waitMax, nil
