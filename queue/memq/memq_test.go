@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/taskhost/taskhost/queue"
 	"github.com/taskhost/taskhost/queue/memq"
 	"github.com/taskhost/taskhost/queue/queuetest"
 )
@@ -16,5 +17,13 @@ func TestContract(t *testing.T) {
 	queuetest.Exercise(t, func(*testing.T) queuetest.Backend {
 		clock := queuetest.NewFakeClock()
 		return queuetest.Backend{Queue: memq.New(memq.Options{Clock: clock}), Advance: clock.Advance}
+	})
+}
+
+// The model against itself: its answers depend on the history alone, and the histories meet what they must.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	queuetest.Histories(t, func(_ *testing.T, clock queue.Clock, limits queue.Limits) queue.Queue {
+		return memq.New(memq.Options{Clock: clock, Limits: limits})
 	})
 }
