@@ -46,8 +46,9 @@ bench: ## side-by-side benchmarks against other queues, into bench/RESULTS.md
 demo: setup ## real files through the real binary: word counts and thumbnails, compared
 	go run ./internal/demo/cmd
 
-generate: setup ## write generated files anew
+generate: setup ## write generated files anew: the samples, the scaffold's SDK, the protocol
 	go generate ./...
+	./scripts/proto.sh
 
 verify: generate ## fail if a generated file was not up to date
 	git diff --exit-code -- .
