@@ -1,0 +1,108 @@
+package compile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/handlers/wasm/admission"
+	"github.com/taskhost/taskhost/handlers/wasm/artifact"
+	"github.com/taskhost/taskhost/handlers/wasm/engine"
+)
+
+// Rewriter is the version of what changes a module between the scan and the compiler; it is part of every artifact's key.
+// Nothing changes it in this version: what runs is what was uploaded, byte for byte.
+const Rewriter = "none"
+
+// work is one module on its way through the steps. Files are written into the current directory.
+type work struct {
+	uploaded []byte
+	module   []byte // what will run
+	limits   admission.Limits
+	report   *admission.Report
+}
+
+// step is one stage of the pipeline. It returns a *handlers.Refusal when the module is at fault.
+type step struct {
+	name string
+	run  func(ctx context.Context, w *work) error
+}
+
+// pipeline is the order of the steps. A step that rewrites the module belongs between scan and compile, with a validation of the
+// original by the engine before it, and changes Rewriter; one that takes a start-up image belongs after compile.
+func pipeline() []step {
+	return []step{
+		{"scan", scan},
+		{"compile", compile},
+	}
+}
+
+func scan(_ context.Context, w *work) error {
+	report, refusal := admission.Check(w.uploaded, w.limits)
+	if refusal != nil {
+		return refusal
+	}
+	w.report, w.module = report, w.uploaded
+	return nil
+}
+
+// compile validates and compiles what will run.
+func compile(ctx context.Context, w *work) error {
+	if err := os.Mkdir(artifact.CacheDir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(artifact.ModuleFile, w.module, 0o600); err != nil {
+		return err
+	}
+	err := engine.Compile(ctx, w.module, artifact.CacheDir)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOMEM):
+		return &handlers.Refusal{Reason: "compile limit: the compiler ran out of memory on this module"}
+	case errors.Is(err, syscall.EFBIG):
+		return &handlers.Refusal{Reason: "compile limit: the module's native code is too large"}
+	case hostFault(err):
+		return err
+	}
+	return &handlers.Refusal{Reason: "the module is not valid: " + err.Error()}
+}
+
+// hostFault tells errors of files and the system from those of the module.
+func hostFault(err error) bool {
+	var path *fs.PathError
+	var errno syscall.Errno
+	return errors.As(err, &path) || errors.As(err, &errno) || errors.Is(err, context.Canceled)
+}
+
+// runSteps runs the pipeline. A panic of a step is the module's doing: the steps are deterministic and take nothing else.
+func runSteps(ctx context.Context, w *work) (err error) {
+	for _, s := range pipeline() {
+		if err := runStep(ctx, s, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runStep(ctx context.Context, s step, w *work) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(os.Stderr, "panic in step %s: %v\n%s", s.name, p, debug.Stack())
+			err = &handlers.Refusal{Reason: fmt.Sprintf("the step %q failed on this module: %v", s.name, p)}
+		}
+	}()
+	if err := s.run(ctx, w); err != nil {
+		var r *handlers.Refusal
+		if errors.As(err, &r) {
+			return r
+		}
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
