@@ -23,6 +23,7 @@ func fairnessCases() []testCase {
 		{name: "a template change applies to the backlog", run: fairnessConfigure},
 		{name: "a newcomer of a quiet band is not locked out", run: fairnessBands},
 		{name: "the starvation guard serves every fourth", run: fairnessGuard, needs: queue.LimitationGlobalPriority},
+		{name: "the guard counts only while a lower band waits", run: fairnessGuardAlone, needs: queue.LimitationGlobalPriority},
 		{name: "the guard steps down one band", run: fairnessGuardBands, needs: queue.LimitationGlobalPriority},
 		{name: "each view is served by its own books", run: fairnessViews},
 		{name: "R1's naive loop pick for pick", run: fairnessNaive, needs: queue.LimitationGlobalPriority},
@@ -217,12 +218,14 @@ func fairnessConfigure(f *fixture) {
 }
 
 func fairnessBands(f *fixture) {
+	f.putN(20, "quiet")
 	f.putN(100, "busy", priority(1))
-	f.picks(100)
-	f.putN(10, "busy")
-	f.putN(10, "new")
+	if got := f.picks(100); count(got, "busy") != 100 {
+		f.Fatalf("the band above gets %d of 100", count(got, "busy"))
+	}
+	f.putN(20, "new")
 	if got := f.picks(10); count(got, "new") != 5 {
-		f.Fatalf("picks = %v, want 5 each: the tags of one band say nothing in another", got)
+		f.Fatalf("picks = %v, want 5 each: what was served in one band says nothing in another", got)
 	}
 }
 
@@ -245,6 +248,16 @@ func fairnessGuard(f *fixture) {
 	f.putN(5, "normal")
 	if got := f.picks(6); count(got[:5], "vip") != 5 {
 		f.Fatalf("picks without the guard = %v, want strict priority", got)
+	}
+}
+
+func fairnessGuardAlone(f *fixture) {
+	f.configure(queue.Scheduling{MaxConsecutiveHigh: 3})
+	f.putN(20, "high", priority(1))
+	f.picks(10) // nobody waits below: this is no favour
+	f.putN(2, "low")
+	if got := strings.Join(f.picks(4), " "); got != "high high high low" {
+		f.Fatalf("picks = %s, want three of high first", got)
 	}
 }
 

@@ -3,13 +3,14 @@ package queuetest
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/taskhost/taskhost/queue"
 )
 
 // patience is how long a case waits for an event that must come.
-const patience = 20 * time.Second
+const patience = 10 * time.Second
 
 var errGaveUp = errors.New("gave up")
 
@@ -26,11 +27,45 @@ func waitingCases() []testCase {
 	}
 }
 
-// start runs a blocking call.
-func start(run func() error) <-chan error {
-	done := make(chan error, 1)
-	go func() { done <- run() }()
+// probe is a context that tells when somebody asks how it ends: a call that is about to block has to.
+type probe struct {
+	context.Context
+	asked chan struct{}
+	once  sync.Once
+}
+
+func (p *probe) Done() <-chan struct{} {
+	p.once.Do(func() { close(p.asked) })
+	return p.Context.Done()
+}
+
+// start runs a blocking call and returns once it has looked at the store and is about to block, or has returned. (A store
+// that asks for the end of its context before it looks is held to less: what follows then may come before its look.)
+func (f *fixture) start(ctx context.Context, run func(context.Context) error) <-chan error {
+	f.Helper()
+	done, returned := make(chan error, 1), make(chan struct{})
+	p := &probe{Context: ctx, asked: make(chan struct{})}
+	go func() {
+		done <- run(p)
+		close(returned)
+	}()
+	select {
+	case <-p.asked:
+	case <-returned:
+	case <-time.After(patience):
+		f.Fatalf("a call neither returns nor watches its context")
+	}
 	return done
+}
+
+func (f *fixture) wait(v queue.View) <-chan error {
+	f.Helper()
+	return f.start(f.ctx, func(ctx context.Context) error { return f.Queue.Wait(ctx, v) })
+}
+
+func (f *fixture) waitDue() <-chan error {
+	f.Helper()
+	return f.start(f.ctx, f.Queue.WaitDue)
 }
 
 // ended waits for a call that must end, and compares its error.
@@ -49,7 +84,7 @@ func (f *fixture) ended(what string, done <-chan error, want error) {
 func waitReady(f *fixture) {
 	f.put("q", "a")
 	for _, v := range []queue.View{{}, {Queues: []string{"q"}}, {Queues: []string{"x", "q"}}} {
-		f.ended("Wait", start(func() error { return f.Queue.Wait(f.ctx, v) }), nil)
+		f.ended("Wait", f.wait(v), nil)
 	}
 }
 
@@ -88,8 +123,8 @@ func waitWakes(f *fixture) {
 		}},
 	}
 	for _, s := range steps {
-		all := start(func() error { return f.Queue.Wait(f.ctx, queue.View{}) })
-		named := start(func() error { return f.Queue.Wait(f.ctx, queue.View{Queues: []string{"q", "r"}}) })
+		all := f.wait(queue.View{})
+		named := f.wait(queue.View{Queues: []string{"q", "r"}})
 		s.do()
 		f.ended("Wait after "+s.name, all, nil)
 		f.ended("Wait on a named view after "+s.name, named, nil)
@@ -100,7 +135,7 @@ func waitWakes(f *fixture) {
 func waitSleeps(f *fixture) {
 	f.setQueue("acme", "held", paused(true))
 	ctx, cancel := context.WithCancelCause(f.ctx)
-	done := start(func() error { return f.Queue.Wait(ctx, queue.View{Queues: []string{"q", "held"}}) })
+	done := f.start(ctx, func(ctx context.Context) error { return f.Queue.Wait(ctx, queue.View{Queues: []string{"q", "held"}}) })
 	f.put("elsewhere", "a")
 	f.put("held", "b")
 	f.put("q", "c", delay(time.Hour))
@@ -116,7 +151,7 @@ func waitCause(f *fixture) {
 		"WaitDue": f.Queue.WaitDue,
 	} {
 		ctx, cancel := context.WithCancelCause(f.ctx)
-		done := start(func() error { return run(ctx) })
+		done := f.start(ctx, run)
 		cancel(errGaveUp)
 		f.ended(what, done, errGaveUp)
 	}
@@ -125,17 +160,17 @@ func waitCause(f *fixture) {
 func waitDue(f *fixture) {
 	f.put("q", "a", delay(time.Second))
 	f.Advance(time.Second)
-	f.ended("WaitDue with a due job", start(func() error { return f.Queue.WaitDue(f.ctx) }), nil)
+	f.ended("WaitDue with a due job", f.waitDue(), nil)
 	f.maintain()
 	f.takeOne()
 	f.Advance(lease)
-	f.ended("WaitDue with an ended lease", start(func() error { return f.Queue.WaitDue(f.ctx) }), nil)
+	f.ended("WaitDue with an ended lease", f.waitDue(), nil)
 }
 
 func waitDueTime(f *fixture) {
 	wake := func(what string, d time.Duration) queue.MaintainReport {
 		f.Helper()
-		done := start(func() error { return f.Queue.WaitDue(f.ctx) })
+		done := f.waitDue()
 		f.Advance(d)
 		f.ended("WaitDue for "+what, done, nil)
 		return f.maintain()
@@ -171,8 +206,8 @@ func waitClose(f *fixture) {
 		f.Fatalf("WatchJob: %v", err)
 	}
 	j := f.takeOne()
-	wait := start(func() error { return f.Queue.Wait(f.ctx, queue.View{}) })
-	due := start(func() error { return f.Queue.WaitDue(f.ctx) })
+	wait := f.wait(queue.View{})
+	due := f.waitDue()
 	if err := f.Queue.Close(); err != nil {
 		f.Fatalf("Close: %v", err)
 	}

@@ -39,7 +39,7 @@ func (w *world) operation(rng *rand.Rand) operation {
 		make  func(*rand.Rand) (operation, error)
 	}{
 		{20, w.enqueue}, {22, w.reserve}, {24, w.settle}, {4, w.extend}, {12, w.passTime}, {2, w.onlyTime}, {3, w.maintain},
-		{4, w.cancel}, {2, w.remove}, {5, w.setQueue}, {2, w.configure}, {4, w.replay}, {1, w.purge}, {2, w.countDead},
+		{4, w.cancel}, {5, w.remove}, {5, w.setQueue}, {2, w.configure}, {4, w.replay}, {1, w.purge}, {2, w.countDead},
 		{2, w.progress}, {3, w.log}, {2, w.checkpoint}, {3, w.list}, {1, w.getQueue}, {2, w.lease}, {2, w.record}, {1, w.foreign},
 	}
 	total := 0
@@ -145,7 +145,7 @@ func (w *world) spec(rng *rand.Rand, i int) queue.JobSpec {
 		Tenant:      w.tenant(rng),
 		Queue:       w.queueName(rng),
 		Type:        choose(rng, "a", "b"),
-		Payload:     []byte(strings.Repeat("p", rng.IntN(40))),
+		Payload:     []byte(strings.Repeat("p", 10*rng.IntN(4))),
 		MaxAttempts: rng.IntN(4),
 		PayloadJSON: rng.IntN(2) == 0,
 	}
@@ -169,9 +169,9 @@ func (w *world) spec(rng *rand.Rand, i int) queue.JobSpec {
 			OnConflict: choose(rng, "", queue.UniqueReject, queue.UniqueExisting),
 		}
 	})
-	sometimes(func() {
+	sometimes(func() { // an idempotency key
 		// Few fields may vary, so that a key is met again by the same request.
-		s = queue.JobSpec{Tenant: s.Tenant, Queue: choose(rng, "q0", "q1"), Type: "idem", IdempotencyKey: choose(rng, "i0", "i1", "i2"), MaxAttempts: 2}
+		s = queue.JobSpec{Tenant: s.Tenant, Queue: choose(rng, "q0", "q0", "q1"), Type: "idem", IdempotencyKey: choose(rng, "i0", "i1", "i2"), MaxAttempts: 2}
 	})
 	switch rng.IntN(60) {
 	case 0:
@@ -205,8 +205,8 @@ func specText(s queue.JobSpec) string {
 func (w *world) reserve(rng *rand.Rand) (operation, error) {
 	p := queue.ReserveParams{Worker: choose(rng, "w0", "w1"), Max: 1 + rng.IntN(6), Lease: choose(rng, 5*time.Second, 30*time.Second, time.Minute)}
 	p.View.Queues = choose(rng, nil, nil, nil, []string{"q0"}, []string{"q1", "q2"}, []string{"q2", "q1", "q1"}, []string{"q3", "none"})
-	if rng.IntN(6) == 0 {
-		p.MaxBytes = rng.IntN(80)
+	if rng.IntN(4) == 0 {
+		p.MaxBytes = 10 * rng.IntN(8)
 	}
 	return operation{
 		text: fmt.Sprintf("reserve %d of %v bytes %d lease %s by %s", p.Max, p.View.Queues, p.MaxBytes, p.Lease, p.Worker),
