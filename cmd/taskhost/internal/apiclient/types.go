@@ -133,13 +133,8 @@ type Operation struct {
 	CreatedAt  *time.Time `json:"created_at"`
 	FinishedAt *time.Time `json:"finished_at"`
 	DryRun     bool       `json:"dry_run"`
-	Filter     Filter     `json:"filter"`
-}
-
-// Filter is what the commands read of a filter of dead jobs.
-type Filter struct {
 	DeadBefore *time.Time `json:"dead_before"`
 }
 
 // Terminal reports whether the operation is over.
-func (o *Operation) Terminal() bool { return o.State != "running" && o.State != "pending" }
+func (o *Operation) Terminal() bool { return o.State != "running" }

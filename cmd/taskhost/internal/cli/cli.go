@@ -21,11 +21,14 @@ type App struct {
 	In      io.Reader
 	Out     io.Writer
 	Err     io.Writer
+	Commit  string // of the source, when the build says; "" = as far as the build information knows
 
 	output string // --output
 	server string // --server
 	apiKey string // --api-key
 }
+
+func (a *App) version() wire.VersionInfo { return wire.Version(a.Commit) }
 
 // Main runs one command and returns the exit code.
 func Main(ctx context.Context, a *App) int {

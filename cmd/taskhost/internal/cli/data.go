@@ -45,11 +45,24 @@ func (a *App) readData(arg string) ([]byte, error) {
 // payloadField is the field of a request that carries data: payload with the very bytes of a JSON value, or payload_base64.
 // (A json.RawMessage would be compacted by the encoder.)
 func payloadField(data []byte, raw bool) []byte {
-	trimmed := bytes.Trim(data, " \t\r\n")
-	if !raw && json.Valid(trimmed) && utf8.Valid(trimmed) {
-		return append([]byte(`"payload":`), trimmed...)
+	if value, ok := jsonValue(data); ok && !raw {
+		return append([]byte(`"payload":`), value...)
 	}
 	return fmt.Appendf(nil, `"payload_base64":%q`, base64.StdEncoding.EncodeToString(data))
+}
+
+// jsonValue returns the one JSON value that data is, without the white space around it.
+func jsonValue(data []byte) ([]byte, bool) {
+	trimmed := bytes.Trim(data, " \t\r\n")
+	return trimmed, json.Valid(trimmed) && utf8.Valid(trimmed)
+}
+
+// asSent is what a handler gets of data that is enqueued without --raw.
+func asSent(data []byte) []byte {
+	if value, ok := jsonValue(data); ok {
+		return value
+	}
+	return data
 }
 
 // withPayload adds a payload to the JSON object of a request.

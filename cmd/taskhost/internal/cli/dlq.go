@@ -132,7 +132,7 @@ func matches(op *apiclient.Operation) string {
 	if op.Matched == 1 {
 		text = "1 job matches"
 	}
-	if before := op.Filter.DeadBefore; before != nil && !before.IsZero() {
+	if before := op.DeadBefore; before != nil && !before.IsZero() {
 		text += ", dead before " + before.UTC().Format("15:04:05Z")
 	}
 	return text

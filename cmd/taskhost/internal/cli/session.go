@@ -34,7 +34,7 @@ func (a *App) client(cmd *cobra.Command, run func(ctx context.Context, c *apicli
 // connect opens no connection yet; it only checks the address.
 func (a *App) connect() (*apiclient.Client, error) {
 	server := firstOf(a.server, a.getenv(config.EnvServer), apiclient.DefaultServer)
-	c, err := apiclient.New(server, firstOf(a.apiKey, a.getenv(config.EnvAPIKey)), "taskhost/"+wire.Version().Version)
+	c, err := apiclient.New(server, firstOf(a.apiKey, a.getenv(config.EnvAPIKey)), "taskhost/"+a.version().Version)
 	if err != nil {
 		return nil, &exitError{code: ExitUsage, err: err}
 	}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/taskhost/taskhost/config"
+)
+
+func (a *App) configCommand() *cobra.Command {
+	return newGroup("config", "Check and show the configuration", a.configCheckCommand(), a.configShowCommand())
+}
+
+func (a *App) configCheckCommand() *cobra.Command {
+	var f serverFlags
+	base := config.Default()
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check the configuration that serve would use, and what it means on this machine",
+		Long: `Check the configuration that serve would use with the same flags and variables: every problem is reported with its place, and the exit
+code is 2. Otherwise the capacity is printed, with warnings about what is probably not meant.`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := f.loadArg(a, cmd, base, args)
+			if err != nil {
+				return err
+			}
+			m := config.ThisMachine()
+			capacity, warnings := l.Config.Capacity(m), l.Config.Warnings(m)
+			view := map[string]any{"ok": true, "file": l.File, "capacity": capacity, "warnings": nonNil(warnings), "skipped": nonNil(l.Skipped)}
+			return a.showValue(view, nil, func(w io.Writer) {
+				fmt.Fprintln(w, "ok")
+				fmt.Fprintf(w, "jobs at once: %d (%d runners × %d slots)\n", capacity.Jobs, capacity.Runners, capacity.SlotsPerRunner)
+				fmt.Fprintf(w, "worst-case memory of jobs: %s (%s each)", bytesText(capacity.WorstCase), capacity.MemoryPerJob)
+				if m.MemoryBytes > 0 {
+					fmt.Fprintf(w, " of %s in %s", bytesText(m.MemoryBytes), m.MemoryFrom)
+				}
+				fmt.Fprintln(w)
+				for _, warning := range warnings {
+					fmt.Fprintf(w, "warning: %s\n", warning)
+				}
+				if len(l.Skipped) > 0 {
+					fmt.Fprintf(w, "not settings, but links that Kubernetes adds: %v\n", l.Skipped)
+				}
+			})
+		},
+	}
+	f.register(cmd, base)
+	return cmd
+}
+
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func (a *App) configShowCommand() *cobra.Command {
+	var (
+		f   serverFlags
+		dev bool
+	)
+	base := config.Default()
+	cmd := &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "Print the configuration in force, with defaults and without secrets",
+		Long:  "Print the configuration that serve would use with the same flags and variables, as YAML (JSON with -o json). Secrets are hidden.",
+		Args:  args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dev {
+				base = devDefaults()
+			}
+			l, err := f.loadArg(a, cmd, base, args)
+			if err != nil {
+				return err
+			}
+			doc := l.Config.Show()
+			if a.output == "json" {
+				var v map[string]any
+				if err := doc.Decode(&v); err != nil {
+					return fmt.Errorf("show the configuration: %w", err)
+				}
+				return a.showValue(v, nil, nil)
+			}
+			var b bytes.Buffer
+			enc := yaml.NewEncoder(&b)
+			enc.SetIndent(2)
+			if err := enc.Encode(doc); err != nil {
+				return fmt.Errorf("show the configuration: %w", err)
+			}
+			return a.write(b.Bytes())
+		},
+	}
+	f.register(cmd, base)
+	cmd.Flags().BoolVar(&dev, "dev", false, "what dev would use")
+	return cmd
+}
+
+// loadArg is load with the file as an argument instead of --config.
+func (f *serverFlags) loadArg(a *App, cmd *cobra.Command, base config.Config, args []string) (*config.Loaded, error) {
+	if len(args) == 1 {
+		if f.file != "" {
+			return nil, usagef("the file is given twice: %s and --config %s", args[0], f.file)
+		}
+		f.file = args[0]
+	}
+	return f.load(a, cmd, base)
+}

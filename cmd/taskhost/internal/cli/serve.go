@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taskhost/taskhost/cmd/taskhost/internal/wire"
+	"github.com/taskhost/taskhost/config"
+)
+
+func (a *App) serveCommand() *cobra.Command {
+	var (
+		f        serverFlags
+		insecure bool
+	)
+	base := config.Default()
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a server: the API, and the jobs",
+		Long: `Run a server: the API, and the jobs. Settings come from flags, TASKHOST_ variables, the file of --config, and defaults, in this order
+(see config show).
+
+SIGINT or SIGTERM drains: no more jobs are started, running ones may finish for worker.drain, what is left then goes back to the front of
+its queue, and the exit code is 0. A second signal gives running jobs back at once and exits with 130 (SIGINT) or 143 (SIGTERM).
+
+This version has no login. It therefore listens on loopback addresses only, unless --insecure-no-login is given.`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := f.load(a, cmd, base)
+			if err != nil {
+				return err
+			}
+			log := newLogger(l.Config.Log, a.Err)
+			if len(l.Skipped) > 0 {
+				log.Info("variables that Kubernetes adds for a service are not settings", "skipped", l.Skipped)
+			}
+			for _, w := range l.Config.Warnings(config.ThisMachine()) {
+				log.Warn(w)
+			}
+			return a.serve(cmd.Context(), wire.Options{Config: l.Config, Log: log, AllowRemote: insecure}, func(s *wire.Server, took time.Duration) {
+				log.Info("ready", "api", s.URL(), "store", l.Config.Store, "data_dir", l.Config.DataDir, "roles", l.Config.Roles,
+					"sandbox", s.Sandbox(), "jobs_at_once", s.Concurrency(), "took", took.Round(time.Millisecond), "version", a.version().Version)
+			})
+		},
+	}
+	f.register(cmd, base)
+	cmd.Flags().BoolVar(&insecure, "insecure-no-login", false, "listen on any address although everyone who reaches it can run jobs")
+	return cmd
+}
+
+// serve runs a server until a signal. ready is called once it takes requests.
+func (a *App) serve(parent context.Context, o wire.Options, ready func(s *wire.Server, took time.Duration)) error {
+	started := time.Now()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	// A lost terminal must not end a server (and SIGHUP is for reloading, which comes in a later version).
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	failed := make(chan error, 1)
+	o.Fatal = func(err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}
+	var server atomic.Pointer[wire.Server]
+	forced := make(chan os.Signal, 1)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case s := <-signals:
+			o.Log.Info("stopping", "signal", s.String())
+			cancel(&interrupted{s})
+		case <-done:
+			return
+		}
+		select {
+		case s := <-signals:
+			o.Log.Warn("second signal: not waiting for running jobs", "signal", s.String())
+			forced <- s
+			if sv := server.Load(); sv != nil {
+				sv.Kill()
+			}
+			forceExit(o.Log, s, done)
+		case <-done:
+		}
+	}()
+
+	s, err := wire.Open(ctx, o)
+	if err != nil {
+		if e, ok := errors.AsType[*interrupted](err); ok {
+			o.Log.Info("stopped before the start was complete", "signal", e.signal.String())
+			return nil
+		}
+		return startError(err, o.Config)
+	}
+	server.Store(s)
+	ready(s, time.Since(started))
+
+	var fatal error
+	select {
+	case <-ctx.Done():
+	case fatal = <-failed:
+		o.Log.Error("the store failed; stopping", slog.Any("error", fatal))
+	}
+	err = s.Close(context.WithoutCancel(ctx))
+	select {
+	case sig := <-forced:
+		return &errQuiet{signalCode(sig)}
+	default:
+	}
+	if fatal != nil {
+		return failf(ExitFailed, "the store failed: %w", fatal)
+	}
+	if parent.Err() != nil {
+		return context.Cause(parent)
+	}
+	return err
+}
+
+// forceWithin is how long a second signal leaves for giving jobs back.
+const forceWithin = 3 * time.Second
+
+// forceExit ends the process if the orderly way takes too long after a second signal.
+func forceExit(log *slog.Logger, s os.Signal, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-time.After(forceWithin):
+		log.Error("not stopped in time; exiting", "after", forceWithin)
+		os.Exit(signalCode(s))
+	}
+}
+
+// startError adds the next step to what commonly keeps a server from starting.
+func startError(err error, c config.Config) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return &exitError{
+			code: ExitFailed, err: fmt.Errorf("%s is in use by another program (another taskhost?)", c.Listen),
+			hint: "take a free port: --listen 127.0.0.1:0",
+		}
+	case errors.Is(err, wire.ErrRemoteWithoutLogin):
+		return &exitError{
+			code: ExitUsage, err: err,
+			hint: "listen on 127.0.0.1, or allow it with --insecure-no-login (behind a proxy that has a login, or inside a container)",
+		}
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EACCES):
+		return &exitError{code: ExitFailed, err: err}
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taskhost/taskhost/cmd/taskhost/internal/wire"
+	"github.com/taskhost/taskhost/config"
+)
+
+func (a *App) storeCommand() *cobra.Command {
+	return newGroup("store", "Look after the store, while no server uses it", a.storeCheckCommand())
+}
+
+func (a *App) storeCheckCommand() *cobra.Command {
+	var f serverFlags
+	base := config.Default()
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check the books of the store: every job in exactly one place",
+		Long:  "Check the books of the store in --data-dir, which no server may be using. The exit code is 1 when something is wrong.",
+		Args:  args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			l, err := f.load(a, cmd, base)
+			if err != nil {
+				return err
+			}
+			report, err := wire.CheckStore(ctx, l.Config, newLogger(l.Config.Log, a.Err))
+			if err != nil {
+				return err
+			}
+			view := map[string]any{"enqueued": report.Enqueued, "removed": report.Removed, "counts": report.Counts, "faults": nonNil(report.Faults)}
+			err = a.showValue(view, nil, func(w io.Writer) {
+				row(w, "enqueued ever", report.Enqueued)
+				row(w, "removed", report.Removed)
+				for _, state := range slices.Sorted(maps.Keys(report.Counts)) {
+					row(w, state, report.Counts[state])
+				}
+				for _, fault := range report.Faults {
+					row(w, "FAULT", fault)
+				}
+				if len(report.Faults) == 0 {
+					fmt.Fprintln(w, "ok")
+				}
+			})
+			if err == nil && len(report.Faults) > 0 {
+				return failf(ExitFailed, "the store has %d faults", len(report.Faults))
+			}
+			return err
+		},
+	}
+	f.register(cmd, base)
+	return cmd
+}

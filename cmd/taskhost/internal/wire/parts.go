@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/taskhost/taskhost/config"
+	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/handlers/wasm"
+	"github.com/taskhost/taskhost/handlers/wasm/compile"
+	"github.com/taskhost/taskhost/handlers/wasm/runner"
+	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/sqliteq"
+)
+
+// The parts of the program:
+//
+//	store     sqlite    queue/sqliteq     in data_dir
+//	runtime   wasm      handlers/wasm     artifacts in data_dir/wasm, child processes of this program
+//	children  compile   handlers/wasm/compile
+//	          runner    handlers/wasm/runner
+
+// Store is what the program needs of an engine.
+type Store interface {
+	queue.Queue
+	queue.Jobs
+	queue.Notes
+	queue.Queues
+	queue.Configurable
+	queue.DeadLetters
+	queue.Leaser
+	queue.Records
+	queue.Auditor
+	// Err says why the store takes no work, nil when it does.
+	Err() error
+}
+
+// Runtime is what the program needs of a runtime for uploaded modules.
+type Runtime interface {
+	handlers.Runtime
+	handlers.Admitter
+	// SandboxLevel is the lock-down of the child processes.
+	SandboxLevel() string
+	Close() error
+}
+
+var (
+	_ Store   = (*sqliteq.Store)(nil)
+	_ Runtime = (*wasm.Runtime)(nil)
+)
+
+// openStore opens the engine that the configuration names.
+func openStore(ctx context.Context, c *config.Config, log *slog.Logger, fatal func(error)) (Store, error) {
+	switch c.Store {
+	case "sqlite":
+		s, err := sqliteq.Open(ctx, sqliteq.Options{Dir: c.DataDir, Limits: limits(c.Defaults), Logger: log.With("part", "store"), Fatal: fatal})
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	return nil, fmt.Errorf("store: this build has sqlite and no other; got %q", config.RedactURL(c.Store))
+}
+
+// Hidden commands that the runtime starts this program with.
+const (
+	CompileCommand = "compile"
+	RunnerCommand  = "runner"
+)
+
+// selfExe is this program, also after its file was replaced by an update.
+const selfExe = "/proc/self/exe"
+
+func openRuntime(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error) {
+	rt, err := wasm.New(ctx, wasm.Options{
+		DataDir: filepath.Join(c.DataDir, "wasm"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rt, nil
+}
+
+// Compile is the child process that checks and compiles one module. It returns the exit code.
+func Compile(ctx context.Context, in io.Reader, out, errs io.Writer) int {
+	return compile.Child(ctx, in, out, errs)
+}
+
+// Runner is the child process that runs jobs. It returns the exit code, with which the process must end at once.
+func Runner(ctx context.Context, args []string) int { return runner.Child(ctx, args) }
+
+// CheckStore opens the store and checks its books. As with every start, jobs that a dead process had reserved count a crash.
+func CheckStore(ctx context.Context, c config.Config, log *slog.Logger) (queue.AuditReport, error) {
+	s, err := openStore(ctx, &c, log, nil)
+	if err != nil {
+		return queue.AuditReport{}, err
+	}
+	report, err := s.Audit(ctx)
+	if closeErr := s.Close(); err == nil {
+		err = closeErr
+	}
+	return report, err
+}
