@@ -91,7 +91,7 @@ func (s *Server) enqueueRoutes() {
 }
 
 func (s *Server) enqueue(ctx context.Context, in *enqueueInput) (*enqueueAnswer, error) {
-	wait, err := in.duration(in.request)
+	wait, err := in.duration()
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (s *Server) enqueue(ctx context.Context, in *enqueueInput) (*enqueueAnswer,
 		return nil, err
 	}
 	if req.batch {
-		if in.given(in.request) {
+		if in.Wait != "" {
 			return nil, invalid("wait", "is for one job, not for a batch")
 		}
 		return s.enqueueBatch(ctx, req.items)

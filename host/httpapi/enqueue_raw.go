@@ -24,7 +24,7 @@ type rawInput struct {
 }
 
 func (s *Server) enqueueRaw(ctx context.Context, in *rawInput) (*enqueueAnswer, error) {
-	wait, err := in.duration(in.request)
+	wait, err := in.duration()
 	if err != nil {
 		return nil, err
 	}

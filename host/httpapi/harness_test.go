@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -106,7 +107,7 @@ func newSite(t *testing.T, change ...func(*httpapi.Options)) *site {
 		Runtimes: []handlers.Runtime{uploads{handlertest.NewFunc("wasm", 1, func(context.Context, *handlers.Invocation) handlers.Outcome { return handlertest.Succeed(nil) })}},
 	})
 	ops := operations.New(operations.Options{
-		Dead: s.store, Records: s.store, Holder: "w-1", Now: s.store.Now, Log: log, Random: func() float64 { return 0 }, Entropy: zeros{},
+		Dead: s.store, Records: s.store, Holder: "w-1", Now: s.store.Now, Log: log, Random: func() float64 { return 0 }, Entropy: rand.Reader,
 	})
 	opt := httpapi.Options{
 		Store: s.store, Types: s.registry, Handlers: cat, Operations: ops, Log: log,

@@ -79,7 +79,7 @@ func (s *Server) getLogs(ctx context.Context, in *logsInput) (*logsAnswer, error
 			return nil, err
 		}
 	}
-	follow := in.Follow == "true" || in.Follow == "" && in.request.URL.Query().Has("follow")
+	follow := in.Follow == "true" // bareParam too
 	if in.Limit != "" {
 		if follow {
 			return nil, invalid("limit", "does not go with follow")

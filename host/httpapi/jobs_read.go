@@ -137,13 +137,13 @@ type getInput struct {
 }
 
 func (s *Server) getJob(ctx context.Context, in *getInput) (*jobAnswer, error) {
-	wait, err := in.duration(in.request)
+	wait, err := in.duration()
 	if err != nil {
 		return nil, err
 	}
 	after := -1
 	if in.AfterAttempt != "" {
-		if !in.given(in.request) {
+		if in.Wait == "" {
 			return nil, invalid("after_attempt", "needs wait")
 		}
 		if after, err = parseInteger("after_attempt", in.AfterAttempt, 0, 1<<30); err != nil {

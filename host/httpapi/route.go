@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -98,19 +99,32 @@ func (s *Server) enter(ctx huma.Context, next func(huma.Context)) {
 	next(e)
 }
 
+// checkQuery refuses query parameters that cannot be read, are given twice, or do not belong to the operation. It also
+// writes the two that need no value in full, because huma loses them in front of others.
 func checkQuery(op *huma.Operation, r *http.Request) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
-	for name, values := range r.URL.Query() {
+	parts := strings.Split(r.URL.RawQuery, "&")
+	for i, part := range parts {
+		switch {
+		case part == "wait" || part == "follow":
+			parts[i] += "=" + bareParam
+		case part != "" && !strings.Contains(part, "="):
+			return invalid(part, "has no value")
+		}
+	}
+	r.URL.RawQuery = strings.Join(parts, "&")
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return invalid("query", "cannot be read: %s", err)
+	}
+	for name, values := range query {
 		if len(values) > 1 {
 			return invalid(name, "is given %d times", len(values))
 		}
 		known := slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool {
-			if p.In != "query" {
-				return false
-			}
-			return p.Name == name || strings.HasSuffix(p.Name, ".") && strings.HasPrefix(name, p.Name)
+			return p.In == "query" && (p.Name == name || p.Name == labelPrefix && strings.HasPrefix(name, p.Name))
 		})
 		if !known {
 			return invalid(name, "is not a query parameter of this route")

@@ -55,6 +55,12 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return v, nil
 }
 
+// UnmarshalJSON keeps the value as it is.
+func (v *Value) UnmarshalJSON(b []byte) error {
+	*v = append((*v)[:0], b...)
+	return nil
+}
+
 // Schema describes the type in the OpenAPI document: any JSON value.
 func (Value) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "any JSON value"}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/taskhost/taskhost/queue"
@@ -13,14 +12,15 @@ type WaitParam struct {
 	Wait string `query:"wait" doc:"wait up to so long, at most 55s (which wait without a value means), for the job to finish; the status of the answer does not depend on it" example:"30s"`
 }
 
-func (w WaitParam) given(r *http.Request) bool { return w.Wait != "" || r.URL.Query().Has("wait") }
+// bareParam is the value of a query parameter that is given without one, as in ?wait.
+const bareParam = "true"
 
-func (w WaitParam) duration(r *http.Request) (time.Duration, error) {
-	if w.Wait == "" {
-		if w.given(r) {
-			return waitMax, nil
-		}
+func (w WaitParam) duration() (time.Duration, error) {
+	switch w.Wait {
+	case "":
 		return 0, nil
+	case bareParam:
+		return waitMax, nil
 	}
 	return parseDuration("wait", w.Wait, 0, waitMax)
 }
