@@ -1,0 +1,3 @@
+package sqliteq_test
+
+func runChild() bool { return false }

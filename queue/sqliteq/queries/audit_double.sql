@@ -1,0 +1,1 @@
+SELECT count(*) FROM jobs AS j WHERE j.seq IN (SELECT seq FROM finished);

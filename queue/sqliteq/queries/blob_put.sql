@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO blobs (key, data) VALUES (?, ?);

@@ -1,0 +1,1 @@
+DELETE FROM blobs WHERE key BETWEEN ? AND ?;

@@ -1,0 +1,1 @@
+SELECT outcome, count(*) FROM finished GROUP BY outcome;

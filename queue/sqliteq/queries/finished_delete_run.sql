@@ -1,0 +1,1 @@
+DELETE FROM finished WHERE fin BETWEEN ? AND ?;

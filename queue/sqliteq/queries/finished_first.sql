@@ -1,0 +1,1 @@
+SELECT fin, finished_at FROM finished WHERE fin >= ? ORDER BY fin LIMIT 1;

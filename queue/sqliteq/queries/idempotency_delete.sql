@@ -1,0 +1,1 @@
+DELETE FROM idempotency WHERE tenant = ? AND key = ? AND seq = ?;

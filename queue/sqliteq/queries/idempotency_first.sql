@@ -1,0 +1,1 @@
+SELECT min(expires_at) FROM idempotency;

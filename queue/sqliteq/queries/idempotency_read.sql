@@ -1,0 +1,1 @@
+SELECT seq, birth, expires_at, fingerprint FROM idempotency WHERE tenant = ? AND key = ?;

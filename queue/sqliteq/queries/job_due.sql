@@ -1,0 +1,1 @@
+UPDATE jobs SET pos = ?, run_at = NULL WHERE seq = ?;

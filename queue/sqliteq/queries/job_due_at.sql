@@ -1,0 +1,1 @@
+SELECT run_at FROM jobs WHERE seq = ?;

@@ -1,0 +1,1 @@
+INSERT INTO logs (seq, n, run, attempt, at, level, message) VALUES (?, ?, ?, ?, ?, ?, ?);

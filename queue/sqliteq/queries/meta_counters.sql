@@ -1,0 +1,1 @@
+UPDATE meta SET next_seq = ?, front = ?, revision = ?, enqueued = ?, removed = ?;

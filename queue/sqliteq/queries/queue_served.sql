@@ -1,0 +1,1 @@
+UPDATE queues SET served = ? WHERE id = ?;

@@ -1,0 +1,1 @@
+SELECT queue, count(*) FROM finished WHERE outcome = 5 GROUP BY queue;

@@ -1,0 +1,1 @@
+SELECT id, tenant, name, used, served, weight, priority, paused FROM queues;

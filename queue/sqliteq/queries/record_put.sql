@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO records (kind, key, revision, value) VALUES (?, ?, ?, ?);

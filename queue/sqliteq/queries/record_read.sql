@@ -1,0 +1,1 @@
+SELECT value, revision FROM records WHERE kind = ? AND key = ?;

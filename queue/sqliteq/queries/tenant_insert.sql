@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO tenants (id, name) VALUES (?, ?);

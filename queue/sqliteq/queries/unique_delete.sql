@@ -1,0 +1,1 @@
+DELETE FROM uniques WHERE tenant = ? AND key = ? AND seq = ?;

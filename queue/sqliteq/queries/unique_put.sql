@@ -1,0 +1,1 @@
+INSERT INTO uniques (tenant, key, seq, birth) VALUES (?, ?, ?, ?);

@@ -1,0 +1,1 @@
+SELECT seq, birth FROM uniques WHERE tenant = ? AND key = ?;
