@@ -11,7 +11,7 @@ for module in "$@"; do
 	for package in $(go list -test -f '{{if or .TestGoFiles .XTestGoFiles}}{{if not .ForTest}}{{.ImportPath}}{{end}}{{end}}' ./...); do
 		for target in $(go test -list '^Fuzz' "$package" | sed -n '/^Fuzz/p'); do
 			echo "== $package $target"
-			go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package"
+			go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 2s "$package"
 			targets=$((targets + 1))
 		done
 	done

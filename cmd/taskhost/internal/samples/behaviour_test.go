@@ -102,8 +102,9 @@ type host struct {
 
 func run(t *testing.T, module []byte, typ, attempt, payload string, stop bool) *host {
 	t.Helper()
-	ctx := t.Context()
-	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a loop without end fails instead of hanging
+	defer cancel()
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCloseOnContextDone(true))
 	defer rt.Close(context.WithoutCancel(ctx))
 	h := &host{typ: typ, attempt: attempt, payload: payload, stop: stop}
 	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
