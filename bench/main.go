@@ -1,0 +1,46 @@
+// Command bench measures taskhost beside its peers, in one run on one machine, and writes what it saw to RESULTS.md.
+//
+//	go run . [-rounds 5] [-jobs 200000] [-row embedded] [-out RESULTS.md]
+//
+// Every side of a row runs once per round, in turns, so that what else the machine does falls on all of them. A figure is the
+// median over the rounds, with the range; a ratio is the median of the ratios within each round. Jobs are counted: a side that loses
+// or doubles one has no figure, and the run fails.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	log.SetFlags(0)
+	rounds := flag.Int("rounds", 5, "rounds of each row")
+	jobs := flag.Int("jobs", 200_000, "jobs per side and round; peers that are slower get fewer (see each row)")
+	row := flag.String("row", "", "run only this row")
+	out := flag.String("out", "RESULTS.md", "file to write; - = standard output only")
+	dir := flag.String("dir", "", "directory for databases; default the system's temporary one")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	report := newReport()
+	for _, r := range rows(*dir) {
+		if *row != "" && r.name != *row {
+			continue
+		}
+		if err := r.measure(ctx, *rounds, *jobs, report); err != nil {
+			log.Fatalf("%s: %v", r.name, err)
+		}
+	}
+	text := report.String()
+	fmt.Print(text)
+	if *out != "-" {
+		if err := os.WriteFile(*out, []byte(text), 0o644); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
