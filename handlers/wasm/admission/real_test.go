@@ -58,33 +58,11 @@ func TestGoGuestsAreAccepted(t *testing.T) {
 	refused(t, wt.GoCommand(t, goReactor), "build it as a reactor (Go: -buildmode=c-shared")
 }
 
-// bigGuest links some of the largest packages there are; wasm.md promises that it is accepted.
-const bigGuest = `package main
-
-import (
-	"crypto/tls"
-	"fmt"
-	"go/importer"
-	"go/types"
-	"html/template"
-	"net/http"
-	"os"
-)
-
-func main() {
-	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { template.Must(template.New("").Parse("x")).Execute(w, r) })
-	cfg := types.Config{Importer: importer.Default()}
-	_, err := cfg.Check("x", nil, nil, nil)
-	_, err2 := tls.Dial("tcp", os.Args[0], nil)
-	fmt.Println(err, err2, http.ListenAndServe("", nil))
-}
-`
-
 func TestLargeGoGuestIsAccepted(t *testing.T) {
 	if os.Getenv("TASKHOST_TEST_LONG") == "" {
 		t.Skip("builds a guest of some 20 MB; set TASKHOST_TEST_LONG=1")
 	}
-	rep := accepted(t, wt.GoCommand(t, bigGuest))
+	rep := accepted(t, wt.GoCommand(t, wt.LargeGoSource))
 	t.Logf("%+v", rep)
 	if rep.Counts.Functions < 8000 {
 		t.Errorf("the guest is smaller than meant: %+v", rep.Counts)

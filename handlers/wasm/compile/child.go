@@ -37,8 +37,8 @@ func Child(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func answer(ctx context.Context, h header, stdin io.Reader, stderr io.Writer) verdict {
-	if err := lowerLimits(h); err != nil {
-		return verdict{Fault: "limits: " + err.Error()}
+	if err := errors.Join(closeInherited(), lowerLimits(h)); err != nil {
+		return verdict{Fault: "confine the process: " + err.Error()}
 	}
 	stop := watchCPU(func() {
 		fmt.Fprintf(stderr, "%d s of processor time are used up\n", h.CPUSeconds)

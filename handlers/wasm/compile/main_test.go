@@ -36,7 +36,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "build the child: %v\n%s", err, out)
 		os.Exit(1)
 	}
-	// The process goes from print-limits' parent back to here only; children are waited for by the service.
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -61,7 +60,20 @@ func printLimits() {
 		fmt.Println(l.Cur, l.Max)
 	}
 	prio, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	fmt.Println(prio, err) // the raw system call: 20 minus the priority
+	fmt.Println("priority", prio, err) // Linux's system call answers 20 minus the priority
+	inherited := func() bool {
+		for fd := 3; fd <= 4; fd++ {
+			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+				return true
+			}
+		}
+		return false
+	}
+	before := inherited()
+	if err := closeInherited(); err != nil {
+		panic(err)
+	}
+	fmt.Printf("inherited before: %v, after: %v\n", before, inherited())
 }
 
 // bench is a service, its store, and how often it started a child.

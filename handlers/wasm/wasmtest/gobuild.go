@@ -42,3 +42,26 @@ func goBuild(tb testing.TB, source string, flags []string) []byte {
 	}
 	return module
 }
+
+// LargeGoSource is a Go command that links some of the largest packages there are: net/http, crypto/tls, html/template and
+// go/types. It is some 20 MB, and handlers like it must be accepted.
+const LargeGoSource = `package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"go/importer"
+	"go/types"
+	"html/template"
+	"net/http"
+	"os"
+)
+
+func main() {
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { template.Must(template.New("").Parse("x")).Execute(w, r) })
+	cfg := types.Config{Importer: importer.Default()}
+	_, err := cfg.Check("x", nil, nil, nil)
+	_, err2 := tls.Dial("tcp", os.Args[0], nil)
+	fmt.Println(err, err2, http.ListenAndServe("", nil))
+}
+`
