@@ -1,0 +1,139 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"google.golang.org/grpc"
+
+	"github.com/taskhost/taskhost/abi/pluginpb"
+	"github.com/taskhost/taskhost/handlers/wasm/link"
+)
+
+// FD is the descriptor of the connection to the supervisor.
+const FD = 3
+
+// Exit codes of the child.
+const (
+	ExitOK    = 0 // the connection ended
+	ExitUsage = 2 // bad arguments, or no connection
+	ExitFault = 1 // the supervisor broke the protocol, or a fault of the runner
+)
+
+// Config is what the supervisor decides for a runner. It travels as arguments.
+type Config struct {
+	Slots         int   // attempts at once, 1 to 256
+	MemoryPerSlot int64 // bytes: the largest memory limit an attempt may have
+	Modules       int   // loaded modules kept, at least 1
+}
+
+// Bounds of Config.
+const (
+	MaxSlots   = 256
+	minMemory  = 64 << 10
+	maxMemory  = 4 << 30
+	maxModules = 4096
+)
+
+// Args returns the arguments that Child understands.
+func (c Config) Args() []string {
+	return []string{fmt.Sprintf("--slots=%d", c.Slots), fmt.Sprintf("--memory-per-slot=%d", c.MemoryPerSlot), fmt.Sprintf("--modules=%d", c.Modules)}
+}
+
+func parse(args []string) (Config, error) {
+	var c Config
+	flags := flag.NewFlagSet("runner", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&c.Slots, "slots", 0, "")
+	flags.Int64Var(&c.MemoryPerSlot, "memory-per-slot", 0, "")
+	flags.IntVar(&c.Modules, "modules", 0, "")
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return c, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case c.Slots < 1 || c.Slots > MaxSlots:
+		return c, fmt.Errorf("--slots=%d: must be between 1 and %d", c.Slots, MaxSlots)
+	case c.MemoryPerSlot < minMemory || c.MemoryPerSlot > maxMemory:
+		return c, fmt.Errorf("--memory-per-slot=%d: must be between %d and %d bytes", c.MemoryPerSlot, minMemory, maxMemory)
+	case c.Modules < 1 || c.Modules > maxModules:
+		return c, fmt.Errorf("--modules=%d: must be between 1 and %d", c.Modules, maxModules)
+	}
+	return c, nil
+}
+
+// Child is the whole life of a runner process: it serves the protocol on descriptor FD until the connection or ctx ends, and returns the exit
+// code. Guests may still be running then, on goroutines that nothing can stop: the caller must exit with the code at once.
+func Child(ctx context.Context, args []string) int {
+	config, err := parse(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
+		return ExitUsage
+	}
+	conn, err := link.FileConn(os.NewFile(FD, "supervisor"))
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "taskhost runner: descriptor %d is not a socket of the supervisor; this command is started by taskhost itself: %v\n", FD, err)
+		return ExitUsage
+	}
+	if err := limit(config); err != nil {
+		fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
+		return ExitFault
+	}
+	if err := serve(ctx, conn, config); err != nil {
+		fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
+		return ExitFault
+	}
+	return ExitOK
+}
+
+// What a runner needs besides the memory of its guests, in bytes.
+const (
+	goHeapBase    = 256 << 20 // soft limit of the Go heap: code, messages, results in flight …
+	goHeapPerSlot = 16 << 20  // … for each slot
+	dataBase      = 1 << 30   // Go heap, native code, threads, and the stacks of some runaway recursions
+)
+
+// limit bounds the process beyond what it uses already. RLIMIT_DATA counts writable private mappings, so the guests' reservations cost nothing until they
+// are used; RLIMIT_AS would count them. A runner beyond its limit dies, and its jobs crash: the machine goes on.
+func limit(c Config) error {
+	// Every slot may hold a processor of the Go scheduler for as long as its guest computes. Some must be left for the connection.
+	runtime.GOMAXPROCS(c.Slots + 2)
+	debug.SetMemoryLimit(goHeapBase + int64(c.Slots)*goHeapPerSlot)
+	return setRlimits(uint64(dataBase) + uint64(c.Slots)*(goHeapPerSlot+uint64(c.MemoryPerSlot)))
+}
+
+func serve(ctx context.Context, conn net.Conn, config Config) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r := newRunner(config, fail)
+	r.start(ctx)
+	listener := link.Listen(conn)
+	server := link.NewServer()
+	pluginpb.RegisterHandlerServer(server, r)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case <-listener.Ended():
+	case <-ctx.Done():
+	}
+	err := context.Cause(ctx)
+	fail(errConnection)
+	server.Stop() // ends the calls and closes the connection; workers with a running guest stay, see Child
+	if e := <-served; e != nil && !errors.Is(e, grpc.ErrServerStopped) && !errors.Is(e, net.ErrClosed) {
+		err = errors.Join(err, e)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, errConnection) {
+		return nil
+	}
+	return err
+}
+
+var errConnection = errors.New("the connection to the supervisor has ended")
