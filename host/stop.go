@@ -70,6 +70,8 @@ func (h *Host) stop(ctx context.Context) error {
 	}
 	if stuck == nil {
 		h.dispatch.Stop()
+	} else {
+		h.dispatch.Abandon()
 	}
 
 	// After a lease without an answer the tokens are worthless; nothing is gained by waiting on.

@@ -126,9 +126,14 @@ func (d *Dispatcher) Busy() int { return d.o.Slots - int(d.free.Load()) }
 
 // Stop ends reserving, waits for the attempts that run, and ends the slots' goroutines.
 func (d *Dispatcher) Stop() {
+	d.Abandon()
+	d.workers.Wait()
+}
+
+// Abandon is Stop without the wait for attempts that do not end: their goroutines end when they do.
+func (d *Dispatcher) Abandon() {
 	d.StopReserving()
 	d.closeWork.Do(func() { close(d.work) })
-	d.workers.Wait()
 	d.kill()
 }
 

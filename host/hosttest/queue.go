@@ -11,20 +11,32 @@ import (
 	"github.com/taskhost/taskhost/queue"
 )
 
-// Queue passes every call on to the queue it wraps, counts it, and fails it while told so.
-type Queue struct {
+// Engine is everything an engine may offer to a host.
+type Engine interface {
 	queue.Queue
+	queue.Jobs
+	queue.Queues
+	queue.Notes
+	queue.DeadLetters
+	queue.Leaser
+	queue.Records
+}
+
+// Queue passes every call on to the engine it wraps, counts it, and fails it while told so.
+type Queue struct {
+	Engine
 	Reserves, Waits, Settles, Extends, Maintains atomic.Int64
 
 	mu        sync.Mutex
 	down      error
+	delay     time.Duration
 	dropReply int
 	onSettle  func([]queue.Settlement)
 	settled   []queue.Settlement
 }
 
-// Wrap returns a Queue around q.
-func Wrap(q queue.Queue) *Queue { return &Queue{Queue: q} }
+// Wrap returns a Queue around e.
+func Wrap(e Engine) *Queue { return &Queue{Engine: e} }
 
 // Fail makes Reserve, Wait, Settle, Extend, Maintain and WaitDue answer err without reaching the engine, until it is called
 // with nil.
@@ -67,7 +79,21 @@ func (q *Queue) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Jo
 	if err := q.failing(); err != nil {
 		return nil, err
 	}
-	return q.Queue.Reserve(ctx, p)
+	jobs, err := q.Engine.Reserve(ctx, p)
+	q.mu.Lock()
+	delay := q.delay
+	q.mu.Unlock()
+	if len(jobs) > 0 && delay > 0 {
+		time.Sleep(delay)
+	}
+	return jobs, err
+}
+
+// DelayReserve makes the reply of a Reserve that took jobs arrive late.
+func (q *Queue) DelayReserve(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.delay = d
 }
 
 // Wait counts and passes on.
@@ -76,7 +102,7 @@ func (q *Queue) Wait(ctx context.Context, v queue.View) error {
 	if err := q.failing(); err != nil {
 		return err
 	}
-	return q.Queue.Wait(ctx, v)
+	return q.Engine.Wait(ctx, v)
 }
 
 // Extend counts and passes on.
@@ -85,7 +111,7 @@ func (q *Queue) Extend(ctx context.Context, refs []queue.Ref, lease time.Duratio
 	if err := q.failing(); err != nil {
 		return nil, err
 	}
-	return q.Queue.Extend(ctx, refs, lease)
+	return q.Engine.Extend(ctx, refs, lease)
 }
 
 // Maintain counts and passes on.
@@ -94,7 +120,7 @@ func (q *Queue) Maintain(ctx context.Context) (queue.MaintainReport, error) {
 	if err := q.failing(); err != nil {
 		return queue.MaintainReport{}, err
 	}
-	return q.Queue.Maintain(ctx)
+	return q.Engine.Maintain(ctx)
 }
 
 // WaitDue passes on.
@@ -102,7 +128,7 @@ func (q *Queue) WaitDue(ctx context.Context) error {
 	if err := q.failing(); err != nil {
 		return err
 	}
-	return q.Queue.WaitDue(ctx)
+	return q.Engine.WaitDue(ctx)
 }
 
 // Settle counts, records and passes on.
@@ -124,7 +150,7 @@ func (q *Queue) Settle(ctx context.Context, s []queue.Settlement) ([]queue.Settl
 	q.mu.Lock()
 	q.settled = append(q.settled, s...)
 	q.mu.Unlock()
-	outcomes, err := q.Queue.Settle(ctx, s)
+	outcomes, err := q.Engine.Settle(ctx, s)
 	if drop && err == nil {
 		return nil, queue.ErrUnavailable
 	}

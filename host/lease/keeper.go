@@ -88,7 +88,7 @@ func New(o Options) *Keeper {
 	k := &Keeper{o: o, kick: make(chan struct{}, 1)}
 	// A failed extend is tried again soon: there is less than a lease left to get through.
 	k.gate = outage.Gate{Log: o.Log, What: "extend leases", Random: o.Random,
-		Backoff: queue.Backoff{Base: o.Lease / 15, Max: o.Lease / 6}}
+		Backoff: queue.Backoff{Base: o.Lease / 60, Max: o.Lease / 15}}
 	return k
 }
 
