@@ -8,7 +8,7 @@ FUZZTIME ?= 30s
 LINTER   := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build examples test test-long check setup lint fuzz bench demo generate verify tidy clean
+.PHONY: help run build examples test test-long check setup bench-once lint fuzz bench demo generate verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ build: ## bin/taskhost, one static binary
 examples: ## bin/examples/*.wasm, the example handlers
 	$(MAKE) -C wasm-examples OUT=$(CURDIR)/bin/examples
 
-test: setup check ## all that must hold before a change is merged; installs what it needs
+test: setup check bench-once ## all that must hold before a change is merged; installs what it needs
 	go run ./internal/testsum $(MODULES) -- -race -timeout 14m
 
 test-long: setup ## the same tests at full size: millions of jobs, long histories
@@ -33,6 +33,10 @@ check: ## formatting, vet, shell scripts
 
 setup: ## install the Debian packages that tests need
 	./scripts/setup.sh
+
+bench-once: ## every benchmark beside the code for one round, so that none rots
+	@out=$$(go test -run '^$$' -bench . -benchtime 1x ./... 2>&1) || { echo "$$out"; exit 1; }
+	@echo "bench-once: every benchmark runs"
 
 lint: ## golangci-lint over all modules
 	./scripts/lint.sh $(LINTER) $(MODULES)
