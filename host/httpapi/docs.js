@@ -18,7 +18,8 @@ function lookUp(doc, schema) {
 
 function typeName(doc, schema) {
   if (!schema) return "";
-  if (schema.oneOf) return schema.oneOf.map((s) => typeName(doc, s)).join(" or ");
+  const choices = schema.oneOf || schema.anyOf;
+  if (choices) return choices.map((s) => typeName(doc, s)).join(" or ");
   if (schema.$ref) return schema.$ref.split("/").pop();
   const type = Array.isArray(schema.type) ? schema.type.join(" or ") : schema.type || "any";
   if (schema.items) return "array of " + typeName(doc, schema.items);
@@ -41,7 +42,7 @@ function content(doc, label, map) {
   const parts = [];
   for (const [type, media] of Object.entries(map || {})) {
     parts.push(element("h4", label + " " + type + ": " + typeName(doc, media.schema)));
-    for (const s of (media.schema && media.schema.oneOf) || [media.schema]) parts.push(fields(doc, s));
+    for (const s of (media.schema && (media.schema.oneOf || media.schema.anyOf)) || [media.schema]) parts.push(fields(doc, s));
   }
   return parts;
 }

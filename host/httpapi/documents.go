@@ -62,7 +62,7 @@ type LiveRequest struct {
 
 // schemaOf is the schema of an answer or a body.
 func schemaOf[T any](s *Server) *huma.Schema {
-	return huma.SchemaFromType(s.api.OpenAPI().Components.Schemas, reflect.TypeFor[T]())
+	return s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
 // documentEnqueue says which answer of POST /v1/jobs has which shape; huma sees only that there are several.
@@ -98,13 +98,13 @@ func polishSchemas(components map[string]*huma.Schema) {
 	} {
 		if s := components[f.schema]; s != nil && s.Properties[f.field] != nil {
 			was := s.Properties[f.field]
-			s.Properties[f.field] = &huma.Schema{OneOf: []*huma.Schema{was, {Type: "null"}}, Description: was.Description}
+			s.Properties[f.field] = &huma.Schema{AnyOf: []*huma.Schema{was, {Type: "null"}}, Description: was.Description}
 		}
 	}
 }
 
 func answers(of []*huma.Schema) map[string]*huma.MediaType {
-	return map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{OneOf: of}}}
+	return map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{AnyOf: of}}}
 }
 
 func statusKey(status int) string { return strconv.Itoa(status) }

@@ -197,6 +197,7 @@ func (s *site) do(req *http.Request) answer {
 	if a.status >= 400 {
 		a.checkProblem()
 	}
+	s.checkContract(req.Method, req.URL.Path, a)
 	return a
 }
 

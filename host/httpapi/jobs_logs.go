@@ -65,7 +65,7 @@ func (s *Server) logRoutes() {
 	op := s.api.OpenAPI().Paths["/v1/jobs/{id}/logs"].Get
 	op.Responses["200"].Content = map[string]*huma.MediaType{
 		"application/json": {Schema: schemaOf[LogList](s)},
-		"application/x-ndjson": {Schema: &huma.Schema{OneOf: []*huma.Schema{
+		"application/x-ndjson": {Schema: &huma.Schema{AnyOf: []*huma.Schema{
 			schemaOf[LogLine](s), schemaOf[LogEnd](s),
 		}}},
 	}

@@ -22,10 +22,10 @@ type Job struct {
 	Interruptions int               `json:"interruptions"`
 	Priority      int               `json:"priority"`
 	Payload       Value             `json:"payload" doc:"the payload when it was sent as JSON; null in lists"`
-	PayloadBase64 *[]byte           `json:"payload_base64,omitempty" contentEncoding:"base64" doc:"the payload when it was not sent as JSON"`
+	PayloadBase64 *Base64           `json:"payload_base64,omitempty" doc:"the payload when it was not sent as JSON"`
 	PayloadBytes  int               `json:"payload_bytes"`
 	Result        Value             `json:"result" doc:"the result when it is JSON; null in lists"`
-	ResultBase64  *[]byte           `json:"result_base64,omitempty" contentEncoding:"base64" doc:"the result when it is not JSON"`
+	ResultBase64  *Base64           `json:"result_base64,omitempty" doc:"the result when it is not JSON"`
 	ResultBytes   int               `json:"result_bytes"`
 	LastError     *JobError         `json:"last_error" doc:"of the last failed attempt, or why it is dead"`
 	CreatedAt     Timestamp         `json:"created_at"`
@@ -149,11 +149,12 @@ func viewWhole(j *queue.Job) Job {
 }
 
 // bytesView is never nil, so that no bytes are shown as "".
-func bytesView(b []byte) *[]byte {
-	if b == nil {
-		b = []byte{}
+func bytesView(b []byte) *Base64 {
+	v := Base64(b)
+	if v == nil {
+		v = Base64{}
 	}
-	return &b
+	return &v
 }
 
 func viewError(e *queue.JobError) *JobError {

@@ -65,3 +65,11 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 func (Value) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "any JSON value"}
 }
+
+// Base64 is bytes in an answer, in standard base64 with padding.
+type Base64 []byte
+
+// Schema describes the type in the OpenAPI document.
+func (Base64) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Description: "standard base64 with padding; empty for no bytes"}
+}
