@@ -4,11 +4,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/taskhost/taskhost/sdk/go/guest"
 	"github.com/taskhost/taskhost/sdk/go/guest/guesttest"
+	"github.com/taskhost/taskhost/sdk/go/guest/testdata/scenarios"
 )
 
 // vector is a script of abi/testdata/hostcalls.json; its README explains the fields.
@@ -24,18 +26,21 @@ type vector struct {
 	}
 	Calls  []call
 	Handle int32
-	End    struct {
-		Outcome      guesttest.Outcome
-		Result       *string
-		Message      *string
-		RetryAfterMS *int64 `json:"retry_after_ms"`
-		Log          [][2]any
-		Progress     *struct {
-			Done, Total int64
-			Text        string
-		}
-		Checkpoint *string
+	End    end
+}
+
+type end struct {
+	Outcome      guesttest.Outcome
+	Result       *string
+	Message      *string
+	Contains     string
+	RetryAfterMS *int64 `json:"retry_after_ms"`
+	Log          [][2]any
+	Progress     *struct {
+		Done, Total int64
+		Text        string
 	}
+	Checkpoint *string
 }
 
 type call struct {
@@ -98,26 +103,53 @@ func (c call) make(t *testing.T, h guest.Host) (int64, []byte) {
 }
 
 func TestGoldenVectors(t *testing.T) {
-	data, err := os.ReadFile("../../../../abi/testdata/hostcalls.json")
+	t.Parallel()
+	for _, v := range read(t, "hostcalls.json") {
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			host := guesttest.NewHost(v.job())
+			for i, c := range v.Calls {
+				got, buf := c.make(t, host)
+				if got != c.Returns {
+					t.Errorf("call %d %s returned %d, want %d", i, c.Call, got, c.Returns)
+				}
+				if c.Gives != nil {
+					if n := max(min(got, int64(len(buf))), 0); string(buf[:n]) != *c.Gives {
+						t.Errorf("call %d %s gave %q, want %q", i, c.Call, buf[:n], *c.Gives)
+					}
+				}
+			}
+			v.End.compare(t, host.Result(v.Handle))
+		})
+	}
+}
+
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	for _, v := range read(t, "scenarios.json") {
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			v.End.compare(t, guesttest.Run(scenarios.Handle, v.job()))
+		})
+	}
+}
+
+func read(t *testing.T, name string) (vectors []vector) {
+	t.Helper()
+	data, err := os.ReadFile("../../../../abi/testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var vectors []vector
 	if err := json.Unmarshal(data, &vectors); err != nil {
 		t.Fatal(err)
 	}
 	if len(vectors) == 0 {
 		t.Fatal("no vectors")
 	}
-	for _, v := range vectors {
-		t.Run(v.Name, func(t *testing.T) {
-			t.Parallel()
-			v.run(t)
-		})
-	}
+	return vectors
 }
 
-func (v vector) run(t *testing.T) {
+func (v vector) job() guesttest.Job {
 	job := guesttest.Job{
 		Payload: []byte(v.Job.Payload), Type: v.Job.Type, Attempt: v.Job.Attempt, MaxAttempts: v.Job.MaxAttempts,
 		Headers: v.Job.Headers, Config: v.Job.Config, ResultLimit: v.Job.ResultLimit,
@@ -125,40 +157,41 @@ func (v vector) run(t *testing.T) {
 	if v.Job.Checkpoint != nil {
 		job.Checkpoint = []byte(*v.Job.Checkpoint)
 	}
-	host := guesttest.NewHost(job)
-	for i, c := range v.Calls {
-		got, buf := c.make(t, host)
-		if got != c.Returns {
-			t.Errorf("call %d %s returned %d, want %d", i, c.Call, got, c.Returns)
+	return job
+}
+
+func (want end) compare(t *testing.T, got guesttest.Result) {
+	t.Helper()
+	if got.Outcome != want.Outcome {
+		t.Errorf("outcome %q (%s), want %q", got.Outcome, got.Message, want.Outcome)
+	}
+	if want.Result != nil && string(got.Output) != *want.Result {
+		t.Errorf("result %q, want %q", got.Output, *want.Result)
+	}
+	if want.Message != nil && got.Message != *want.Message {
+		t.Errorf("message %q, want %q", got.Message, *want.Message)
+	}
+	if !strings.Contains(got.Message, want.Contains) {
+		t.Errorf("message %q, want one with %q", got.Message, want.Contains)
+	}
+	if ms := want.RetryAfterMS; ms != nil {
+		after := guest.ByPolicy
+		if *ms >= 0 {
+			after = time.Duration(*ms) * time.Millisecond
 		}
-		if c.Gives != nil {
-			if n := max(min(got, int64(len(buf))), 0); string(buf[:n]) != *c.Gives {
-				t.Errorf("call %d %s gave %q, want %q", i, c.Call, buf[:n], *c.Gives)
-			}
+		if got.RetryAfter != after {
+			t.Errorf("retry after %v, want %v", got.RetryAfter, after)
 		}
 	}
-	end, want := host.Result(v.Handle), v.End
-	if end.Outcome != want.Outcome {
-		t.Errorf("outcome %q, want %q", end.Outcome, want.Outcome)
+	if want.Checkpoint != nil && string(got.Checkpoint) != *want.Checkpoint {
+		t.Errorf("checkpoint %q, want %q", got.Checkpoint, *want.Checkpoint)
 	}
-	if want.Result != nil && string(end.Output) != *want.Result {
-		t.Errorf("result %q, want %q", end.Output, *want.Result)
-	}
-	if want.Message != nil && end.Message != *want.Message {
-		t.Errorf("message %q, want %q", end.Message, *want.Message)
-	}
-	if want.RetryAfterMS != nil && end.RetryAfter != time.Duration(*want.RetryAfterMS)*time.Millisecond {
-		t.Errorf("retry after %v, want %d ms", end.RetryAfter, *want.RetryAfterMS)
-	}
-	if want.Checkpoint != nil && string(end.Checkpoint) != *want.Checkpoint {
-		t.Errorf("checkpoint %q, want %q", end.Checkpoint, *want.Checkpoint)
-	}
-	if p := want.Progress; p != nil && end.Progress != (guesttest.Progress{Done: p.Done, Total: p.Total, Message: p.Text}) {
-		t.Errorf("progress %+v, want %+v", end.Progress, *p)
+	if p := want.Progress; p != nil && got.Progress != (guesttest.Progress{Done: p.Done, Total: p.Total, Message: p.Text}) {
+		t.Errorf("progress %+v, want %+v", got.Progress, *p)
 	}
 	for i, line := range want.Log {
-		if i >= len(end.Log) || float64(end.Log[i].Level) != line[0] || end.Log[i].Message != line[1] {
-			t.Errorf("log %+v, want %v", end.Log, want.Log)
+		if i >= len(got.Log) || float64(got.Log[i].Level) != line[0] || got.Log[i].Message != line[1] {
+			t.Errorf("log %+v, want %v", got.Log, want.Log)
 			break
 		}
 	}

@@ -1,14 +1,11 @@
-// A handler for TestReactorExports.
+// A module with the test handler of the scenarios.
 package main
 
 import (
-	"context"
-
 	"github.com/taskhost/taskhost/sdk/go/guest"
+	"github.com/taskhost/taskhost/sdk/go/guest/testdata/scenarios"
 )
 
-func init() {
-	guest.HandleJSON(func(_ context.Context, _ *guest.Job, in string) (string, error) { return "Hello, " + in, nil })
-}
+func init() { guest.Handle(scenarios.Handle) }
 
 func main() {}
