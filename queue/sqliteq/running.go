@@ -1,7 +1,6 @@
 package sqliteq
 
 import (
-
 	"github.com/taskhost/taskhost/queue"
 )
 
