@@ -46,7 +46,7 @@ func (a *App) devCommand() *cobra.Command {
 			for _, typ := range samples.Types() {
 				provided = append(provided, wire.Provided{Type: typ, Module: samples.Module()})
 			}
-			o := wire.Options{Config: l.Config, Log: newLogger(l.Config.Log, a.Err), Provided: provided}
+			o := wire.Options{Config: l.Config, Log: newLogger(l.Config.Log, a.Err), Provided: provided, Commit: a.Commit}
 			return a.serve(cmd.Context(), o, func(s *wire.Server, took time.Duration) { a.greet(s, l.Config, took) })
 		},
 	}

@@ -46,7 +46,7 @@ This version has no login. It therefore listens on loopback addresses only, unle
 			for _, w := range l.Config.Warnings(config.ThisMachine()) {
 				log.Warn(w)
 			}
-			return a.serve(cmd.Context(), wire.Options{Config: l.Config, Log: log, AllowRemote: insecure}, func(s *wire.Server, took time.Duration) {
+			return a.serve(cmd.Context(), wire.Options{Config: l.Config, Log: log, AllowRemote: insecure, Commit: a.Commit}, func(s *wire.Server, took time.Duration) {
 				log.Info("ready", "api", s.URL(), "store", l.Config.Store, "data_dir", l.Config.DataDir, "roles", l.Config.Roles,
 					"sandbox", s.Sandbox(), "jobs_at_once", s.Concurrency(), "took", took.Round(time.Millisecond), "version", a.version().Version)
 			})
@@ -66,6 +66,7 @@ func (a *App) serve(parent context.Context, o wire.Options, ready func(s *wire.S
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Stop(signals)
 
+	o.Log.Info("starting", "version", a.version().Version, "data_dir", o.Config.DataDir)
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	failed := make(chan error, 1)

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/taskhost/taskhost/cmd/taskhost/internal/samples"
+)
+
+// samplesConfig writes the sample module into dir and returns the part of a configuration that serves it.
+func samplesConfig(t testing.TB, dir string) string {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "samples.wasm"), samples.Module(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := "handlers:\n"
+	for _, typ := range samples.Types() {
+		config += fmt.Sprintf("  - {type: %s, wasm: samples.wasm}\n", typ)
+	}
+	return config
+}
+
+// kill -9 with 200 jobs queued and 20 running: after a restart all 220 finish, none is accepted twice, and what was running runs
+// again within a lease and two seconds.
+func TestKillNineLosesNothing(t *testing.T) {
+	t.Parallel()
+	const (
+		jobs, slots = 220, 20
+		lease       = 3 * time.Second
+	)
+	dir := t.TempDir()
+	config := samplesConfig(t, dir) + fmt.Sprintf("worker: {concurrency: %d, lease: %s}\nwasm: {runners: 2, slots: %d}\ndefaults: {memory: 4MiB}\n",
+		slots, lease, slots/2)
+	s := serve(t, dir, config)
+	ids := s.enqueue(jobs, `{"type":"sleep","payload":{"ms":500}}`)
+	s.running("default", slots)
+	s.kill()
+
+	restart := time.Now()
+	s = serve(t, dir, config)
+	crashed := 0
+	for _, id := range ids {
+		j := s.wait(id)
+		succeeded := 0
+		for _, a := range j.Attempts {
+			if a.Outcome == "succeeded" {
+				succeeded++
+			}
+		}
+		if j.State != "succeeded" || succeeded != 1 {
+			t.Errorf("%s is %s with %d succeeded attempts, want succeeded with 1", id, j.State, succeeded)
+		}
+		if j.Crashes > 0 {
+			crashed++
+			if late := j.StartedAt.Sub(restart); late > lease+2*time.Second {
+				t.Errorf("%s ran again %s after the restart, want at most %s", id, late, lease+2*time.Second)
+			}
+		}
+	}
+	if crashed != slots {
+		t.Errorf("%d jobs count a crash, want the %d that were running", crashed, slots)
+	}
+	s.signal(os.Interrupt)
+	if code, _ := s.waitExit(10 * time.Second); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	out, errs, code := runProgram(t, nil, "store", "check", "--data-dir", filepath.Join(dir, "data"))
+	if code != 0 {
+		t.Errorf("store check: exit code %d\n%s%s", code, out, errs)
+	}
+}
