@@ -11,6 +11,7 @@ func delayCases() []testCase {
 		{name: "a delayed job is scheduled until it is due", run: delayWaits},
 		{name: "due jobs enter at the tail by due time", run: delayOrder},
 		{name: "a due job is promoted by Maintain", run: delayPromotion},
+		{name: "case 038: a delay beyond many leases runs once", run: delayBeyondLeases},
 		{name: "a part of a millisecond is rounded up", run: delayRounds},
 	}
 }
@@ -60,5 +61,23 @@ func delayRounds(f *fixture) {
 	id := f.put("q", "a", delay(1500*time.Microsecond))
 	if j := f.get(id); !j.NextRunAt.Equal(j.CreatedAt.Add(2 * time.Millisecond)) {
 		f.Errorf("1.5 ms of delay are due %s after creation, want 2ms", j.NextRunAt.Sub(j.CreatedAt))
+	}
+}
+
+func delayBeyondLeases(f *fixture) {
+	id := f.put("q", "a", delay(6*time.Hour))
+	for range 6*60 - 1 { // two leases each
+		f.pass(2 * lease)
+		if jobs := f.take(1); len(jobs) != 0 {
+			f.Fatalf("delivered %s before it was due", f.now().Sub(jobs[0].CreatedAt))
+		}
+	}
+	f.pass(2 * lease)
+	j := f.takeOne()
+	f.ack(j)
+	f.pass(10 * lease)
+	f.wantOrder("")
+	if got := f.get(id); got.Attempt != 1 || len(got.Attempts) != 1 || got.Crashes != 0 {
+		f.Errorf("job = %+v, want one attempt", got)
 	}
 }

@@ -14,10 +14,10 @@ import (
 func enqueueCases() []testCase {
 	return []testCase{
 		{name: "every field is kept", run: enqueueKeepsFields},
-		{name: "payloads are opaque bytes", run: enqueueKeepsBytes},
+		{name: "cases 017, 018: payloads are opaque bytes", run: enqueueKeepsBytes},
 		{name: "outcomes of one batch are independent", run: enqueueIndependent},
 		{name: "an empty batch", run: func(f *fixture) { f.tryAll(nil) }},
-		{name: "bad specs are refused with field and range", run: enqueueRefuses},
+		{name: "cases 013, 014, 015: bad specs are refused with field and range", run: enqueueRefuses},
 		{name: "limits are inclusive", run: enqueueLimits},
 		{name: "ids are well formed and rise", run: enqueueIDs},
 		{name: "the caller's maps are not shared", run: enqueueOwnsMaps},

@@ -15,6 +15,9 @@ func fairnessCases() []testCase {
 		{name: "weights hold inside one batch", run: fairnessOneBatch},
 		{name: "equal tags fall to the name", run: fairnessTies},
 		{name: "priority beats weight", run: fairnessPriority, needs: queue.LimitationGlobalPriority},
+		{name: "case 024: four weights share as they say", run: fairnessFourWeights},
+		{name: "case 025: a burst of one tenant does not hold up another", run: fairnessBurst},
+		{name: "case 009: extreme weights", run: fairnessExtreme},
 		{name: "tenants by weight, whatever their queues", run: fairnessTenants},
 		{name: "an urgent tenant gains nothing over others", run: fairnessUrgentTenant},
 		{name: "no banked credit", run: fairnessNoBankedCredit},
@@ -102,6 +105,60 @@ func fairnessPriority(f *fixture) {
 	f.putN(5, "light", priority(1))
 	if got := f.picks(6); count(got[:5], "light") != 5 || got[5] != "heavy" {
 		f.Fatalf("picks = %v, want the five urgent jobs of light first", got)
+	}
+}
+
+func fairnessFourWeights(f *fixture) {
+	weights := map[string]float64{"a": 10, "b": 10, "c": 7, "d": 5}
+	for q, w := range weights {
+		f.setQueue("acme", q, weight(w))
+		f.putN(200, q)
+	}
+	var got []string
+	for range 4 { // 32 is the sum of the weights: two rounds a batch
+		for _, j := range f.take(64) {
+			got = append(got, j.Queue)
+		}
+	}
+	longest, since := map[string]int{}, map[string]int{}
+	for _, q := range got {
+		for other := range weights {
+			since[other]++
+			longest[other] = max(longest[other], since[other])
+		}
+		since[q] = 0
+	}
+	for q, w := range weights {
+		if n := float64(count(got, q)); n < w*8-1 || n > w*8+1 {
+			f.Errorf("queue %s of weight %v got %v of 256, want %v (±1)", q, w, n, w*8)
+		}
+		if limit := int(32/w) + 4; longest[q] > limit {
+			f.Errorf("the head of %s waited %d picks, want at most %d", q, longest[q], limit)
+		}
+	}
+}
+
+func fairnessBurst(f *fixture) {
+	f.putN(1000, "q", tenant("burst"))
+	for range 5 {
+		f.takeOne()
+	}
+	f.put("q", "single", tenant("quiet"))
+	if a, b := f.takeOne(), f.takeOne(); a.Tenant != "quiet" && b.Tenant != "quiet" {
+		f.Fatalf("two tenants wait, and the one job of the second is not among the next two picks")
+	}
+}
+
+func fairnessExtreme(f *fixture) {
+	f.setQueue("acme", "heavy", weight(queue.WeightMax))
+	f.setQueue("acme", "light", weight(queue.WeightMin))
+	f.putN(300, "heavy")
+	f.putN(3, "light")
+	if got := f.picks(300); count(got, "light") != 1 {
+		f.Fatalf("light got %d of 300 at ten million to one, want its first turn only", count(got, "light"))
+	}
+	if got := f.picks(3); count(got, "light") != 2 {
+		f.Fatalf("light got %d of the last 3, want the 2 that are left", count(got, "light"))
 	}
 }
 

@@ -12,10 +12,10 @@ func leaseCases() []testCase {
 		{name: "a reserved job is running under a lease", run: leaseFields},
 		{name: "one token per batch, unguessable", run: leaseTokens},
 		{name: "a running job is not given twice", run: leaseOnce},
-		{name: "extend renews from now", run: leaseExtend},
+		{name: "case 037: extend renews from now", run: leaseExtend},
 		{name: "extend with a stale token is lost", run: leaseExtendLost},
 		{name: "an ended lease is its holder's until the reaper acts", run: leaseEnded},
-		{name: "a stale token changes nothing", run: leaseFencing},
+		{name: "case 036: a stale token changes nothing", run: leaseFencing},
 		{name: "a token of another job of the batch does not fit a stranger", run: leaseForeignToken},
 		{name: "bad leases are refused", run: leaseBad},
 	}
