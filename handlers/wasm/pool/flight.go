@@ -40,7 +40,7 @@ type flight struct {
 }
 
 // begin sends an attempt to the runner. It fails when the runner is on its way out.
-func (r *runner) begin(ctx context.Context, inv *handlers.Invocation, artifact string) (*flight, error) {
+func (r *runner) begin(ctx context.Context, inv *handlers.Invocation, artifact Artifact) (*flight, error) {
 	meta, err := proto.Marshal(&pluginpb.Metadata{
 		JobId: inv.JobID, Tenant: inv.Tenant, Queue: inv.Queue, Type: inv.Type,
 		Attempt: uint32(inv.Attempt), MaxAttempts: uint32(inv.MaxAttempts), Headers: inv.Headers, Config: inv.Version.Config,
@@ -51,7 +51,7 @@ func (r *runner) begin(ctx context.Context, inv *handlers.Invocation, artifact s
 	f := &flight{r: r, inv: inv, began: time.Now(), announced: -1, outcome: make(chan handlers.Outcome, 1)}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	start := &pluginpb.Start{
-		Version: &pluginpb.Version{Sha256: inv.Version.SHA256, Kind: string(inv.Version.Kind), Artifact: artifact},
+		Version: &pluginpb.Version{Sha256: inv.Version.SHA256, Kind: string(artifact.Kind), Artifact: artifact.Dir},
 		Limits: &pluginpb.Limits{MemoryBytes: uint64(inv.Limits.MemoryBytes), ResultBytes: uint32(inv.Limits.ResultBytes),
 			LogBytes: uint32(inv.Limits.LogBytes), CheckpointBytes: uint32(inv.Limits.CheckpointBytes)},
 		DeadlineUnixNano: inv.Deadline.UnixNano(),

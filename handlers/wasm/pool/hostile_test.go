@@ -48,13 +48,16 @@ func done(id uint64, d *pluginpb.Done) *pluginpb.HandlerFrame {
 func TestHostileRunner(t *testing.T) {
 	t.Parallel()
 	for name, lie := range lies {
-		p := newPool(t, func(o *Options) { o.Command = []string{"/proc/self/exe", hostileCommand, name} })
-		inv := invocation(handlers.KindReactor, nil, time.Minute)
-		inv.Limits.ResultBytes = 1000
-		out := p.Invoke(t.Context(), inv, "")
-		if out.Kind != handlers.OutcomeCrashed || out.Error.Kind != abi.KindCrash || !strings.Contains(out.Error.Message, lie.want) {
-			t.Errorf("%s: %s %v, want %q", name, out.Kind, out.Error, lie.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPool(t, func(o *Options) { o.Command = []string{"/proc/self/exe", hostileCommand, name} })
+			inv := invocation(nil, time.Minute)
+			inv.Limits.ResultBytes = 1000
+			out := p.Invoke(t.Context(), inv, Artifact{})
+			if out.Kind != handlers.OutcomeCrashed || out.Error.Kind != abi.KindCrash || !strings.Contains(out.Error.Message, lie.want) {
+				t.Errorf("%s %v, want %q", out.Kind, out.Error, lie.want)
+			}
+		})
 	}
 }
 

@@ -56,9 +56,14 @@ func New(o Options) (*Pool, error) {
 // Slots is how many attempts can run at once.
 func (p *Pool) Slots() int { return p.opts.Runners * p.opts.Slots }
 
-// Invoke runs one attempt of the module in the artifact directory, which must be verified, and returns when it is over and nothing of it runs
-// on. See handlers.Runtime.
-func (p *Pool) Invoke(ctx context.Context, inv *handlers.Invocation, artifact string) handlers.Outcome {
+// Artifact is a compiled module that was verified.
+type Artifact struct {
+	Dir  string
+	Kind handlers.Kind
+}
+
+// Invoke runs one attempt of a module and returns when it is over and nothing of it runs on. See handlers.Runtime.
+func (p *Pool) Invoke(ctx context.Context, inv *handlers.Invocation, artifact Artifact) handlers.Outcome {
 	if inv.Limits.MemoryBytes > p.opts.MemoryBytes {
 		return unavailable(fmt.Errorf("memory limit of %d bytes: runners have at most %d bytes for an attempt", inv.Limits.MemoryBytes, p.opts.MemoryBytes))
 	}

@@ -3,7 +3,6 @@ package pool
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -79,24 +78,9 @@ func (t testWriter) Write(b []byte) (int, error) {
 
 func childCount(tb testing.TB, p *Pool) int { tb.Helper(); return len(p.Stats().Runners) }
 
-// modules compiles a module to an artifact directory once per process.
-type compiled struct {
-	mu   sync.Mutex
-	dirs map[[32]byte]string
-}
-
-var artifacts = compiled{dirs: map[[32]byte]string{}}
-
-func compile(tb testing.TB, module []byte) string {
+// compile makes an artifact of a module; its kind shows in its exports.
+func compile(tb testing.TB, module []byte) Artifact {
 	tb.Helper()
-	artifacts.mu.Lock()
-	defer artifacts.mu.Unlock()
-	sum := sha256.Sum256(module)
-	if dir, ok := artifacts.dirs[sum]; ok {
-		if _, err := os.Stat(dir); err == nil {
-			return dir
-		}
-	}
 	dir := tb.TempDir()
 	cache := filepath.Join(dir, artifact.CacheDir)
 	if err := os.MkdirAll(cache, 0o700); err != nil {
@@ -108,17 +92,20 @@ func compile(tb testing.TB, module []byte) string {
 	if err := os.WriteFile(filepath.Join(dir, artifact.ModuleFile), module, 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	artifacts.dirs[sum] = dir
-	return dir
+	kind := handlers.KindCommand
+	if bytes.Contains(module, []byte(abi.ExportHandle)) {
+		kind = handlers.KindReactor
+	}
+	return Artifact{dir, kind}
 }
 
 var jobs atomic.Int64
 
-func invocation(kind handlers.Kind, payload []byte, timeout time.Duration) *handlers.Invocation {
+func invocation(payload []byte, timeout time.Duration) *handlers.Invocation {
 	n := jobs.Add(1)
 	return &handlers.Invocation{
 		JobID: fmt.Sprint("job-", n), Tenant: "acme", Queue: "q", Type: "t", Attempt: 1, MaxAttempts: 3, Payload: payload,
-		Version:  &handlers.Version{Kind: kind, Config: map[string]string{}},
+		Version:  &handlers.Version{Config: map[string]string{}},
 		Limits:   handlers.Limits{MemoryBytes: 16 << 20, ResultBytes: 8 << 20, LogBytes: 64 << 10, CheckpointBytes: 1 << 20},
 		Deadline: time.Now().Add(timeout),
 		Events:   &handlertest.Recorder{},
@@ -150,13 +137,32 @@ func sleeper(ms int64) []byte {
 	return b.Command(nil, w.I32Const(0), w.I32Const(100), w.I32Const(1), w.I32Const(200), w.Call(poll), w.Ops(w.OpDrop))
 }
 
+// busyLoop reports progress, then loops for ever.
+func busyLoop() []byte {
+	var b w.Builder
+	progress := b.ImportHost("progress")
+	return b.Reactor(nil, w.I64Const(1), w.I64Const(2), w.I32Const(0), w.I32Const(0), w.Call(progress), w.Ops(w.OpDrop), w.Forever(), w.I32Const(0))
+}
+
+// reported makes an invocation tell of the guest's first report.
+func reported(inv *handlers.Invocation) <-chan struct{} {
+	c := make(chan struct{}, 1)
+	inv.Events = &handlertest.Recorder{Notify: func() {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}}
+	return c
+}
+
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, nil)
 	dir := compile(t, echo())
 	for _, n := range []int{0, 1, 32 << 10, 32<<10 + 1, 5 << 20} {
 		payload := bytes.Repeat([]byte("0123456789abcdef!"), n/17+1)[:n]
-		out := p.Invoke(t.Context(), invocation(handlers.KindReactor, payload, time.Minute), dir)
+		out := p.Invoke(t.Context(), invocation(payload, time.Minute), dir)
 		if out.Kind != handlers.OutcomeSucceeded || !bytes.Equal(out.Result, payload) || out.Duration <= 0 || out.PeakMemory < 64<<10 {
 			t.Errorf("%d bytes: %s %v, %d bytes back, %s, %d", n, out.Kind, out.Error, len(out.Result), out.Duration, out.PeakMemory)
 		}
@@ -172,7 +178,7 @@ func TestManyAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				payload := []byte(strings.Repeat(fmt.Sprint(i, ".", j, " "), 1+i*j*30))
-				out := p.Invoke(t.Context(), invocation(handlers.KindReactor, payload, time.Minute), dir)
+				out := p.Invoke(t.Context(), invocation(payload, time.Minute), dir)
 				if out.Kind != handlers.OutcomeSucceeded || !bytes.Equal(out.Result, payload) {
 					t.Errorf("%d.%d: %s %v", i, j, out.Kind, out.Error)
 				}
@@ -193,15 +199,14 @@ func TestCase086DeadlineHolds(t *testing.T) {
 	section.Start(section.Func(nil, nil, nil, w.Forever()))
 	init.ExportFunc(abi.ExportInitialize, init.Func(nil, nil, nil, w.Forever()))
 	for name, c := range map[string]struct {
-		kind   handlers.Kind
 		module []byte
 	}{
-		"handler":       {handlers.KindReactor, handler.Reactor(nil, w.Forever(), w.I32Const(0))},
-		"_start":        {handlers.KindCommand, start.Command(nil, w.Forever())},
-		"start section": {handlers.KindReactor, section.Reactor(nil, w.I32Const(0))},
-		"_initialize":   {handlers.KindReactor, init.Reactor(nil, w.I32Const(0))},
+		"handler":       {handler.Reactor(nil, w.Forever(), w.I32Const(0))},
+		"_start":        {start.Command(nil, w.Forever())},
+		"start section": {section.Reactor(nil, w.I32Const(0))},
+		"_initialize":   {init.Reactor(nil, w.I32Const(0))},
 	} {
-		inv := invocation(c.kind, nil, 300*time.Millisecond)
+		inv := invocation(nil, 300*time.Millisecond)
 		out := p.Invoke(t.Context(), inv, compile(t, c.module))
 		if late := time.Since(inv.Deadline); out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindDeadline || late > 500*time.Millisecond {
 			t.Errorf("%s: %s %v, %s after the deadline", name, out.Kind, out.Error, late)
@@ -221,12 +226,12 @@ func TestCase087LooplessDeadline(t *testing.T) {
 	for range 60 {
 		f = tree.Func(nil, nil, nil, w.Call(f), w.Call(f))
 	}
-	inv := invocation(handlers.KindReactor, nil, 300*time.Millisecond)
+	inv := invocation(nil, 300*time.Millisecond)
 	out := p.Invoke(t.Context(), inv, compile(t, tree.Reactor(nil, w.Call(f), w.I32Const(0))))
 	if late := time.Since(inv.Deadline); out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindDeadline || late > 500*time.Millisecond {
 		t.Errorf("%s %v, %s after the deadline", out.Kind, out.Error, late)
 	}
-	if out := p.Invoke(t.Context(), invocation(handlers.KindReactor, []byte("next"), time.Minute), compile(t, echo())); string(out.Result) != "next" {
+	if out := p.Invoke(t.Context(), invocation([]byte("next"), time.Minute), compile(t, echo())); string(out.Result) != "next" {
 		t.Errorf("the job after: %s %v", out.Kind, out.Error)
 	}
 }
@@ -237,10 +242,10 @@ func TestNeighboursAreInterrupted(t *testing.T) {
 	loop, sleep := compile(t, w.LoopReactor()), compile(t, sleeper(60_000))
 	outs := make(chan handlers.Outcome, 2)
 	for range 2 {
-		go func() { outs <- p.Invoke(t.Context(), invocation(handlers.KindCommand, nil, time.Minute), sleep) }()
+		go func() { outs <- p.Invoke(t.Context(), invocation(nil, time.Minute), sleep) }()
 	}
 	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 && s.Runners[0].Busy == 2 })
-	out := p.Invoke(t.Context(), invocation(handlers.KindReactor, nil, 200*time.Millisecond), loop)
+	out := p.Invoke(t.Context(), invocation(nil, 200*time.Millisecond), loop)
 	if out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindDeadline {
 		t.Errorf("%s %v", out.Kind, out.Error)
 	}
@@ -270,19 +275,23 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, nil)
 	for name, c := range map[string]struct {
-		kind   handlers.Kind
 		module []byte
 		killed uint64
 	}{
-		"sleeping": {handlers.KindCommand, sleeper(60_000), 0},
-		"looping":  {handlers.KindReactor, w.LoopReactor(), 1},
+		"sleeping": {sleeper(60_000), 0},
+		"looping":  {busyLoop(), 1},
 	} {
 		dir := compile(t, c.module)
 		before := p.Stats().Killed
 		waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 })
 		ctx, cancel := context.WithCancelCause(t.Context())
 		out := make(chan handlers.Outcome, 1)
-		go func() { out <- p.Invoke(ctx, invocation(c.kind, nil, time.Minute), dir) }()
+		inv := invocation(nil, time.Minute)
+		runs := reported(inv)
+		go func() { out <- p.Invoke(ctx, inv, dir) }()
+		if c.killed > 0 {
+			<-runs
+		}
 		waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 && s.Runners[0].Busy == 1 })
 		cancel(handlers.ErrCancelled)
 		asked := time.Now()
@@ -300,7 +309,7 @@ func TestCrash(t *testing.T) {
 	p := newPool(t, nil)
 	sleep := compile(t, sleeper(60_000))
 	out := make(chan handlers.Outcome, 1)
-	go func() { out <- p.Invoke(t.Context(), invocation(handlers.KindCommand, nil, time.Minute), sleep) }()
+	go func() { out <- p.Invoke(t.Context(), invocation(nil, time.Minute), sleep) }()
 	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 && s.Runners[0].Busy == 1 })
 	if err := syscall.Kill(p.Stats().Runners[0].PID, syscall.SIGSEGV); err != nil {
 		t.Fatal(err)
@@ -308,7 +317,7 @@ func TestCrash(t *testing.T) {
 	if o := <-out; o.Kind != handlers.OutcomeCrashed || o.Error.Kind != abi.KindCrash || !strings.Contains(o.Error.Message, "runner died") {
 		t.Errorf("%s %v", o.Kind, o.Error)
 	}
-	if o := p.Invoke(t.Context(), invocation(handlers.KindReactor, []byte("next"), time.Minute), compile(t, echo())); string(o.Result) != "next" {
+	if o := p.Invoke(t.Context(), invocation([]byte("next"), time.Minute), compile(t, echo())); string(o.Result) != "next" {
 		t.Errorf("%s %v", o.Kind, o.Error)
 	}
 	if s := p.Stats(); s.Crashed != 1 {
@@ -323,12 +332,12 @@ func TestAlone(t *testing.T) {
 	sleep, echo := compile(t, sleeper(60_000)), compile(t, echo())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() { p.Invoke(ctx, invocation(handlers.KindCommand, nil, time.Minute), sleep) })
+	wg.Go(func() { p.Invoke(ctx, invocation(nil, time.Minute), sleep) })
 	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 && s.Runners[0].Busy == 1 })
 	var two sync.WaitGroup
 	for range 2 {
 		two.Go(func() {
-			inv := invocation(handlers.KindReactor, []byte("alone"), time.Minute)
+			inv := invocation([]byte("alone"), time.Minute)
 			inv.Alone = true
 			if out := p.Invoke(t.Context(), inv, echo); string(out.Result) != "alone" {
 				t.Errorf("%s %v", out.Kind, out.Error)
@@ -336,7 +345,7 @@ func TestAlone(t *testing.T) {
 		})
 	}
 	two.Wait()
-	alone := invocation(handlers.KindCommand, nil, time.Minute)
+	alone := invocation(nil, time.Minute)
 	alone.Alone = true
 	wg.Go(func() { p.Invoke(ctx, alone, sleep) })
 	waitFor(t, p, func(s Stats) bool {
@@ -347,7 +356,7 @@ func TestAlone(t *testing.T) {
 		}
 		return false
 	})
-	if out := p.Invoke(t.Context(), invocation(handlers.KindReactor, []byte("beside"), time.Minute), echo); string(out.Result) != "beside" {
+	if out := p.Invoke(t.Context(), invocation([]byte("beside"), time.Minute), echo); string(out.Result) != "beside" {
 		t.Errorf("%s %v", out.Kind, out.Error)
 	}
 	cancel(handlers.ErrCancelled)
@@ -367,7 +376,7 @@ func TestStartFailures(t *testing.T) {
 		"speaks otherwise": {[]string{"/bin/sh", "-c", "echo hello >&3; exec sleep 60"}, "failed to start"},
 	} {
 		p := newPool(t, func(o *Options) { o.Command, o.StartTimeout = c.command, 300*time.Millisecond })
-		out := p.Invoke(t.Context(), invocation(handlers.KindReactor, nil, time.Minute), t.TempDir())
+		out := p.Invoke(t.Context(), invocation(nil, time.Minute), Artifact{t.TempDir(), handlers.KindReactor})
 		if out.Kind != handlers.OutcomeUnavailable || out.Error.Kind != abi.KindUnavailable || !strings.Contains(out.Error.Message, c.want) {
 			t.Errorf("%s: %s %v", name, out.Kind, out.Error)
 		}
@@ -377,13 +386,13 @@ func TestStartFailures(t *testing.T) {
 func TestMissingArtifact(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, nil)
-	out := p.Invoke(t.Context(), invocation(handlers.KindReactor, nil, time.Minute), t.TempDir())
+	out := p.Invoke(t.Context(), invocation(nil, time.Minute), Artifact{t.TempDir(), handlers.KindReactor})
 	if out.Kind != handlers.OutcomeUnavailable || !strings.Contains(out.Error.Message, artifact.ModuleFile) {
 		t.Errorf("%s %v", out.Kind, out.Error)
 	}
-	inv := invocation(handlers.KindReactor, nil, time.Minute)
+	inv := invocation(nil, time.Minute)
 	inv.Limits.MemoryBytes = 1 << 40
-	if out := p.Invoke(t.Context(), inv, t.TempDir()); out.Kind != handlers.OutcomeUnavailable {
+	if out := p.Invoke(t.Context(), inv, Artifact{t.TempDir(), handlers.KindReactor}); out.Kind != handlers.OutcomeUnavailable {
 		t.Errorf("%s %v", out.Kind, out.Error)
 	}
 }
@@ -393,7 +402,7 @@ func TestClose(t *testing.T) {
 	p := newPool(t, nil)
 	sleep := compile(t, sleeper(60_000))
 	out := make(chan handlers.Outcome, 1)
-	go func() { out <- p.Invoke(t.Context(), invocation(handlers.KindCommand, nil, time.Minute), sleep) }()
+	go func() { out <- p.Invoke(t.Context(), invocation(nil, time.Minute), sleep) }()
 	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 && s.Runners[0].Busy == 1 })
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errExpected)
 	defer cancel()
@@ -403,7 +412,7 @@ func TestClose(t *testing.T) {
 	if o := <-out; o.Kind != handlers.OutcomeInterrupted || o.Error.Message != handlers.ErrStopped.Error() {
 		t.Errorf("%s %v", o.Kind, o.Error)
 	}
-	if o := p.Invoke(t.Context(), invocation(handlers.KindCommand, nil, time.Minute), sleep); o.Kind != handlers.OutcomeInterrupted {
+	if o := p.Invoke(t.Context(), invocation(nil, time.Minute), sleep); o.Kind != handlers.OutcomeInterrupted {
 		t.Errorf("after Close: %s %v", o.Kind, o.Error)
 	}
 }
