@@ -79,7 +79,10 @@ type Dispatcher struct {
 	idle    atomic.Pointer[chan struct{}]
 	work    chan Attempt
 	workers sync.WaitGroup
-	spawned int // by the loop only
+
+	// Used by the loop only.
+	spawned int
+	gather  time.Duration // see gatherFor
 
 	closeWork sync.Once
 	gate      outage.Gate
@@ -152,6 +155,9 @@ func (d *Dispatcher) Stats() Stats {
 func (d *Dispatcher) run(ctx context.Context) {
 	vain := 0
 	for d.waitFree(ctx) {
+		if d.gather > 0 && d.Busy() > 0 && outage.Sleep(ctx, d.gather) != nil {
+			return
+		}
 		n, err := d.reserve(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -218,6 +224,7 @@ func (d *Dispatcher) reserve(ctx context.Context) (int, error) {
 	sent := time.Now()
 	d.counts.reserves.Add(1)
 	jobs, err := d.o.Queue.Reserve(d.ctx, queue.ReserveParams{Worker: d.o.Worker, View: d.o.View, Max: slots, MaxBytes: d.o.MaxBytes, Lease: d.o.Lease})
+	d.gather = gatherFor(time.Since(sent), len(jobs) == slots)
 	if err != nil || len(jobs) == 0 {
 		return 0, err
 	}
@@ -236,6 +243,17 @@ func (d *Dispatcher) reserve(ctx context.Context) (int, error) {
 		d.work <- a
 	}
 	return len(jobs), nil
+}
+
+// gatherFor is how long to let slots become free before the next Reserve, given how long the last one took and whether it
+// brought all that was asked for. Short jobs started by one batch end while the next Reserve is under way; asking right away would
+// settle into half batches for ever, each half idle while the other is fetched. An eighth of a round trip makes whole ones.
+func gatherFor(took time.Duration, full bool) time.Duration {
+	const least, most = 400 * time.Microsecond, 16 * time.Millisecond
+	if !full || took < least {
+		return 0
+	}
+	return min(took, most) / 8
 }
 
 // slot is the goroutine of one slot; it is used again for every attempt.
