@@ -19,7 +19,8 @@ func jobFields() []string {
 // jobFieldsLater are fields of the contract that this version does not act on; accepting them would be a lie.
 func jobFieldsLater() []string { return []string{"concurrency_key"} }
 
-// bodyBounds are the limits of the body of POST /v1/jobs.
+// bodyBounds are the limits of the body of POST /v1/jobs. single is larger than what the scanner reads ahead, so that the key
+// "jobs" is seen before the limit is met.
 type bodyBounds struct {
 	single int64 // one job
 	batch  int64 // {"jobs":[…]}

@@ -120,7 +120,11 @@ func (s *Server) readEnqueue(in *enqueueInput) (enqueueRequest, error) {
 		return enqueueRequest{}, err
 	}
 	defer in.bodyDone()
-	req, err := decoder.decodeEnqueue(jsonin.New(body), body)
+	scanner := s.scans.Get().(*jsonin.Scanner)
+	scanner.Reset(body)
+	req, err := decoder.decodeEnqueue(scanner, body)
+	scanner.Reset(nil) // the pool must not hold the request
+	s.scans.Put(scanner)
 	if err != nil || in.IdempotencyKey == "" {
 		return req, err
 	}

@@ -253,6 +253,9 @@ func (f fieldReader) base64(field string, limit int) ([]byte, error) {
 
 // unknown refuses a field. Fields of a later version are told apart from mistakes.
 func (f fieldReader) unknown(field string, later []string, known ...string) error {
+	if field == "" || len(field) > queue.NameMax { // not a name to repeat as it is
+		field = fmt.Sprintf("%.40q", field)
+	}
 	if slices.Contains(later, field) {
 		return invalid(f.at(field), "is not in this version")
 	}

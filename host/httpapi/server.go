@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/taskhost/taskhost/host/httpapi/jsonin"
 	"github.com/taskhost/taskhost/queue"
 )
 
@@ -80,6 +81,7 @@ type Server struct {
 	handler http.Handler
 	local   bool // requests must be addressed to this machine; see hostCheck
 	ready   readiness
+	scans   sync.Pool // of *jsonin.Scanner, whose buffer is the largest part of a small request
 
 	stopping context.Context // ends when Stop begins, with errStopping
 	stop     context.CancelCauseFunc
@@ -126,6 +128,7 @@ func New(opt Options) (*Server, error) {
 	s.local = !opt.Auth.Login() && !opt.AllowRemote
 	s.decoder = jobDecoder{limits: opt.Limits, defaults: opt.Defaults, bounds: bounds(opt)}
 	s.ready.probes = opt.Probes
+	s.scans.New = func() any { return jsonin.New(nil) }
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	if err := s.routes(); err != nil {
 		return nil, err

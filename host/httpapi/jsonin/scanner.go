@@ -260,6 +260,10 @@ func check(raw []byte, start int64) error {
 	var discard json.RawMessage
 	err := json.Unmarshal(raw, &discard)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		// At its end encoding/json acts as if a space followed; raw never ends with one.
+		if syntax.Offset == int64(len(raw)) && (strings.HasPrefix(syntax.Error(), "unexpected end") || strings.Contains(syntax.Error(), "' '")) {
+			return &SyntaxError{Offset: start + int64(len(raw)), Reason: "the value ends too early"}
+		}
 		return &SyntaxError{Offset: start + max(syntax.Offset-1, 0), Reason: syntax.Error()}
 	}
 	return &SyntaxError{Offset: start, Reason: "not a JSON value"}
