@@ -2,7 +2,6 @@ package sqliteq_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,8 +54,8 @@ func endToEnd(b *testing.B, r queue.Retention) {
 			}
 		})
 	}
-	working, stop := context.WithCancelCause(ctx)
-	done := errors.New("done")
+	working, stop := context.WithCancel(ctx)
+	defer stop()
 	batches := make(chan []*queue.Job)
 	wg.Go(func() {
 		defer close(batches)
@@ -93,7 +92,7 @@ func endToEnd(b *testing.B, r queue.Retention) {
 					}
 				}
 				if settled.Add(int64(len(out))) == int64(b.N) {
-					stop(done)
+					stop()
 				}
 			}
 		})
