@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taskhost/taskhost/cmd/taskhost/internal/apiclient"
+	"github.com/taskhost/taskhost/cmd/taskhost/internal/wire"
 	"github.com/taskhost/taskhost/config"
 )
 

@@ -5,8 +5,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/taskhost/taskhost/cmd/taskhost/internal/wire"
 )
 
 func (a *App) versionCommand() *cobra.Command {

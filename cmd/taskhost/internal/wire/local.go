@@ -27,6 +27,7 @@ type LocalOptions struct {
 	Type     string
 	Defaults config.Defaults
 	Config   map[string]string // given to the handler
+	Exe      string            // as Options.Exe
 }
 
 // OpenLocal admits a module as an upload would. A module at fault gives a *handlers.Refusal.
@@ -44,7 +45,7 @@ func OpenLocal(ctx context.Context, module []byte, o LocalOptions) (_ *Local, er
 	c := config.Default()
 	c.DataDir, c.Defaults = dir, o.Defaults
 	c.Wasm.Runners, c.Wasm.Slots = 1, 1
-	if l.runtime, err = openRuntime(ctx, &c, slog.New(slog.DiscardHandler)); err != nil {
+	if l.runtime, err = openRuntime(&c, o.Exe, slog.New(slog.DiscardHandler)); err != nil {
 		return l, err
 	}
 	l.admission, err = l.runtime.Admit(ctx, handlers.AdmitRequest{Tenant: localTenant, Type: o.Type, Module: module, Limits: l.limits()})
@@ -61,13 +62,7 @@ func OpenLocal(ctx context.Context, module []byte, o LocalOptions) (_ *Local, er
 
 const localTenant = "default"
 
-func (l *Local) limits() handlers.Limits {
-	q := limits(l.o.Defaults)
-	return handlers.Limits{
-		MemoryBytes: int64(l.o.Defaults.Memory), ResultBytes: q.ResultBytes, LogBytes: q.LogBytes, CheckpointBytes: q.CheckpointBytes,
-		Timeout: l.o.Defaults.Timeout,
-	}
-}
+func (l *Local) limits() handlers.Limits { return handlerLimits(l.o.Defaults) }
 
 // Admission is what the check of the module found.
 func (l *Local) Admission() *handlers.Admission { return l.admission }
@@ -101,7 +96,9 @@ func (l *Local) Run(ctx context.Context, job LocalJob) handlers.Outcome {
 func (l *Local) Close() error {
 	var err error
 	if l.runtime != nil {
-		err = l.runtime.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), stopRuntimeWithin)
+		defer cancel()
+		err = l.runtime.Close(ctx)
 	}
 	return errors.Join(err, os.RemoveAll(l.dir))
 }

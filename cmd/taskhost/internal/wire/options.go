@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/taskhost/taskhost/config"
+	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/host"
 	"github.com/taskhost/taskhost/host/httpapi"
 	"github.com/taskhost/taskhost/queue"
@@ -69,5 +70,15 @@ func apiDefaults(d config.Defaults) httpapi.Defaults {
 	return httpapi.Defaults{MaxAttempts: d.MaxAttempts, Backoff: backoff(d.Backoff)}
 }
 
-// stopAPIWithin is how long requests may take to end once the host has stopped.
-const stopAPIWithin = 5 * time.Second
+func handlerLimits(d config.Defaults) handlers.Limits {
+	l := limits(d)
+	return handlers.Limits{
+		MemoryBytes: int64(d.Memory), ResultBytes: l.ResultBytes, LogBytes: l.LogBytes, CheckpointBytes: l.CheckpointBytes, Timeout: d.Timeout,
+	}
+}
+
+// How long parts may take to end once the host has stopped.
+const (
+	stopAPIWithin     = 5 * time.Second // requests under way
+	stopRuntimeWithin = 2 * time.Second // jobs that did not stop; then their processes are killed
+)

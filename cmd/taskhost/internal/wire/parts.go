@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/taskhost/taskhost/config"
 	"github.com/taskhost/taskhost/handlers"
@@ -19,7 +18,7 @@ import (
 // The parts of the program:
 //
 //	store     sqlite    queue/sqliteq     in data_dir
-//	runtime   wasm      handlers/wasm     artifacts in data_dir/wasm, child processes of this program
+//	runtime   wasm      handlers/wasm     artifacts in data_dir, child processes of this program
 //	children  compile   handlers/wasm/compile
 //	          runner    handlers/wasm/runner
 
@@ -44,7 +43,7 @@ type Runtime interface {
 	handlers.Admitter
 	// SandboxLevel is the lock-down of the child processes.
 	SandboxLevel() string
-	Close() error
+	Close(ctx context.Context) error
 }
 
 var (
@@ -67,16 +66,26 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger, fatal fu
 
 // Hidden commands that the runtime starts this program with.
 const (
-	CompileCommand = "compile"
-	RunnerCommand  = "runner"
+	CompileCommand = wasm.RoleCompile
+	RunnerCommand  = wasm.RoleRunner
 )
 
 // selfExe is this program, also after its file was replaced by an update.
 const selfExe = "/proc/self/exe"
 
-func openRuntime(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error) {
-	rt, err := wasm.New(ctx, wasm.Options{
-		DataDir: filepath.Join(c.DataDir, "wasm"),
+// openRuntime starts the runtime for uploaded modules. exe is the program for its child processes, "" = this one.
+func openRuntime(c *config.Config, exe string, log *slog.Logger) (Runtime, error) {
+	if exe == "" {
+		exe = selfExe
+	}
+	largest := c.Defaults.Memory
+	for _, h := range c.Handlers {
+		largest = max(largest, h.Memory)
+	}
+	rt, err := wasm.New(wasm.Options{
+		DataDir: c.DataDir, Command: func(role string) []string { return []string{exe, role} },
+		Runners: int(c.Wasm.Runners), Slots: int(c.Wasm.Slots),
+		Limits: handlerLimits(c.Defaults), MaxMemoryBytes: int64(largest), Logger: log.With("part", "wasm"),
 	})
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ type Options struct {
 	Commit      string      // as for Version
 	AllowRemote bool        // listen on any address although there is no login
 	Provided    []Provided  // handlers that come with the program
+	Exe         string      // the program for child processes; "" = this one
 	Fatal       func(error) // told once when the store is lost for good; must return at once
 }
 
@@ -75,7 +76,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if err = s.store.Configure(ctx, scheduling(&o.Config)); err != nil {
 		return s, fmt.Errorf("configure the store: %w", err)
 	}
-	if s.runtime, err = openRuntime(ctx, &o.Config, o.Log); err != nil {
+	if s.runtime, err = openRuntime(&o.Config, o.Exe, o.Log); err != nil {
 		return s, err
 	}
 	if err = s.openHost(); err != nil {
@@ -209,7 +210,9 @@ func (s *Server) Close(ctx context.Context) error {
 		cancel()
 	}
 	if s.runtime != nil {
-		errs = append(errs, s.runtime.Close())
+		stop, cancel := context.WithTimeout(ctx, stopRuntimeWithin)
+		errs = append(errs, s.runtime.Close(stop))
+		cancel()
 	}
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
