@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/taskhost/taskhost/queue/queuetest"
 )
 
 // mutant is the model with one planted fault: in file, old (which must be there once) is replaced.
@@ -62,6 +64,14 @@ func mutants() []mutant {
 		{name: "a removed job is not counted", file: "record.go", old: "s.removed++", new: ""},
 		{name: "lost wake-up", file: "record.go", old: "r.signalWatches()\n\ts.broadcast()", new: "r.signalWatches()", only: contract},
 		{name: "WaitDue sleeps through", file: "wait.go", old: "return wait <= 0, wait, nil", new: "return wait <= 0, -1, nil", only: contract},
+		{name: "due jobs by creation", file: "maintain.go", old: "return a.job.NextRunAt.Compare(b.job.NextRunAt)", new: "return 0"},
+		{name: "due before expired", file: "maintain.go", old: "report.Expired = s.expire(now)\n\treport.Promoted = s.promote(now)", new: "report.Promoted = s.promote(now)\n\treport.Expired = s.expire(now)"},
+		{name: "kept though not to be kept", file: "record.go", old: "age == 0 && !forever", new: "false && age == 0 && !forever"},
+		{name: "until started is until finished", file: "reserve.go", old: "r.job.Unique.Until == queue.UniqueUntilStarted", new: "false"},
+		{name: "a settle frees the key of another", file: "enqueue.go", old: "if s.unique[key] == r {", new: "if true {"},
+		{name: "replay to the old queue", file: "dead.go", old: "r.job.Queue = toQueue", new: ""},
+		{name: "a named lease has two holders", file: "records.go", old: "held.holder != holder {", new: "false && held.holder != holder {"},
+		{name: "records are overwritten", file: "records.go", old: "ifRevision != queue.AnyRevision && ifRevision != have", new: "false && have > 0"},
 		{name: "the token is shown", file: "record.go", old: "j.Token = \"\"", new: ""},
 	}
 }
@@ -86,6 +96,9 @@ func TestPlantedFaults(t *testing.T) {
 				}
 				if !bytes.Contains(out, fmt.Appendf(nil, "--- FAIL: Test%s/m%02d", half, i)) && !bytes.Contains(out, []byte("panic: ")) {
 					t.Fatalf("it did not fail by a test: %v\n%s", err, out)
+				}
+				if half == histories && !bytes.Contains(out, []byte(queuetest.SeedEnv+"=")) {
+					t.Fatalf("the failure does not print its seed: %s", out)
 				}
 			})
 		}
