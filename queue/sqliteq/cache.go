@@ -26,11 +26,17 @@ type cache struct {
 	entries map[int64]entry
 }
 
-func (c *cache) put(seq int64, e entry) {
+func (c *cache) put(seq int64, e entry) { c.add(seq, e, c.max) }
+
+// putSoon is put for an entry that is about to be needed: a quarter more is kept free for those.
+func (c *cache) putSoon(seq int64, e entry) { c.add(seq, e, c.max+c.max/4) }
+
+func (c *cache) add(seq int64, e entry, limit int) {
 	n := e.size()
-	if c.size+n > c.max {
+	if c.size+n > limit {
 		return
 	}
+	c.drop(seq)
 	c.entries[seq] = e
 	c.size += n
 }

@@ -19,7 +19,15 @@ const (
 type fetched struct {
 	entry
 	damaged bool
+	reading int64 // number of the reading
 }
+
+// fetchFirst is how many jobs the first reading for a line takes, and fetchGrowth how the next ones grow: a long batch
+// from one line needs few readings, one from many lines reads little that it does not need.
+const (
+	fetchFirst  = 8
+	fetchGrowth = 8
+)
 
 // fetcher reads the records of waiting jobs that are not in the cache, on its own connection.
 type fetcher struct {
@@ -31,10 +39,21 @@ type fetcher struct {
 
 const selectRecords = "SELECT seq, birth, expires_at, record, state FROM jobs WHERE seq IN "
 
-// wantRecords returns the first jobs of a line whose records are not in memory, and marks them as being read. The mark
-// goes when somebody reserves the job; what was read is current when the mark is there and no younger than the reading.
-// With s.mu held.
-func (s *Store) wantRecords(l *line, n int) []int64 {
+// want returns the first jobs of a line whose records are not in memory, and marks them as being read. The mark goes when
+// somebody reserves the job or ends it; what was read is current while the mark is there and no younger than the
+// reading. With s.mu held.
+func (r *reservation) want(l *line) []int64 {
+	s := r.s
+	if r.misses == nil {
+		r.misses = make(map[*line]int)
+	}
+	n := fetchFirst
+	for range r.misses[l] {
+		n = min(n*fetchGrowth, fetchMax)
+	}
+	r.misses[l]++
+	n = min(n, r.p.Max-len(r.views))
+	s.lastFetch++
 	want := make([]int64, 0, n)
 	for seq := range l.all() {
 		if _, dead := s.gone[seq]; dead {
@@ -51,17 +70,47 @@ func (s *Store) wantRecords(l *line, n int) []int64 {
 			break
 		}
 	}
+	r.wanted = append(r.wanted, want...)
 	return want
 }
 
-// endFetch forgets the marks of what was read and not reserved.
-func (s *Store) endFetch(read []int64) {
-	if len(read) == 0 {
+// current reports whether f is what a waiting job's row says now; with s.mu held.
+func (s *Store) current(seq int64, f fetched) bool {
+	since, marked := s.fetching[seq]
+	return marked && since <= f.reading
+}
+
+// read reads what take wanted.
+func (r *reservation) read(ctx context.Context, seqs []int64) error {
+	r.s.mu.Lock()
+	reading := r.s.lastFetch
+	r.s.mu.Unlock()
+	found, err := r.s.fetch.load(ctx, seqs)
+	if err != nil {
+		return err
+	}
+	if r.fetched == nil {
+		r.fetched = found
+	}
+	for seq, f := range found {
+		f.reading = reading
+		r.fetched[seq] = f
+	}
+	return nil
+}
+
+// endFetch keeps what was read and not needed, and forgets the marks.
+func (r *reservation) endFetch() {
+	if len(r.wanted) == 0 {
 		return
 	}
+	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, seq := range read {
+	for _, seq := range r.wanted {
+		if f, read := r.fetched[seq]; read && !f.damaged && s.current(seq, f) {
+			s.cache.putSoon(seq, f.entry)
+		}
 		delete(s.fetching, seq)
 	}
 }

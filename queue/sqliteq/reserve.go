@@ -17,8 +17,8 @@ type reservation struct {
 	b       *batch
 	views   []jobView
 	fetched map[int64]fetched
-	fetch   int64   // number of that reading
-	wanted  []int64 // everything that was marked as being read
+	misses  map[*line]int // readings for a line so far
+	wanted  []int64       // everything that was marked as being read
 	drops   []drop
 	err     error
 }
@@ -48,14 +48,11 @@ func (s *Store) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Jo
 		if len(missing) == 0 {
 			break
 		}
-		fetched, err := s.fetch.load(ctx, missing)
-		if err != nil {
-			r.err = err
+		if r.err = r.read(ctx, missing); r.err != nil {
 			break
 		}
-		r.fetched = fetched
 	}
-	s.endFetch(r.wanted)
+	r.endFetch()
 	if r.b == nil {
 		return nil, r.err
 	}
@@ -93,12 +90,8 @@ func (r *reservation) take() (missing []int64) {
 		e, ok := s.cache.get(seq)
 		if !ok {
 			f, read := r.fetched[seq]
-			if since, marked := s.fetching[seq]; !read || !marked || since > r.fetch {
-				s.lastFetch++
-				r.fetch = s.lastFetch
-				missing = s.wantRecords(l, min(r.p.Max-len(r.views), fetchMax))
-				r.wanted = append(r.wanted, missing...)
-				return missing
+			if !read || !s.current(seq, f) {
+				return r.want(l)
 			}
 			if f.damaged {
 				r.drop(l, seq, queue.StateDead)
