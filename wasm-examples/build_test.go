@@ -35,7 +35,7 @@ func TestMakeBuildsAll(t *testing.T) {
 func TestWantedCountsAreThoseOfWC(t *testing.T) {
 	t.Parallel()
 	wc := exec.CommandContext(t.Context(), "wc", "-w", "-l", "-c", "wordcount/payload.txt")
-	wc.Env = append(os.Environ(), "LC_ALL=C")
+	wc.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 	out, err := wc.Output()
 	if err != nil {
 		t.Fatal(err)

@@ -21,10 +21,10 @@ type counts struct {
 
 func (c counts) String() string { return fmt.Sprintf("%d words, %d lines", c.Words, c.Lines) }
 
-// countWithWC counts with the system's wc in the C locale.
+// countWithWC counts with the system's wc in the locale C.UTF-8.
 func countWithWC(ctx context.Context, file string) (c counts, err error) {
 	cmd := exec.CommandContext(ctx, "wc", "-l", "-w", "-c", file)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 	out, err := cmd.Output()
 	if err != nil {
 		return c, fmt.Errorf("wc %s: %w", file, err)

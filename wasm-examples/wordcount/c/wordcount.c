@@ -1,5 +1,5 @@
 /* wordcount.c: a command that counts the words, lines and bytes of a text. It knows nothing of taskhost: the payload is its
- * standard input, the result its standard output. Counts agree with `LC_ALL=C wc`; see ../go/main.go for what a word is. */
+ * standard input, the result its standard output. Counts agree with `LC_ALL=C.UTF-8 wc`; see ../go/main.go for what a word is. */
 #include <inttypes.h>
 #include <stdio.h>
 
