@@ -1,7 +1,7 @@
 // A reactor that counts the words, lines and bytes of a text.
 //
 // Words and lines are what `LC_ALL=C.UTF-8 wc -w -l` counts in a text whose white space is that of ASCII: a word is a run of bytes
-// that are not white space, a line ends with a newline. (In the locale C, wc of GNU coreutils before 9.5 does not count words
+// that are not white space, a line ends with a newline. (In the locale C, wc of GNU coreutils 9.1 does not count words
 // without a printable ASCII character.)
 package main
 
