@@ -28,5 +28,5 @@
 //
 // # Who is next
 //
-// FAIRNESS.md beside this file states the rule.
+// FAIRNESS.md beside this file states the rule, RULES.md the small print of everything else.
 package queue
