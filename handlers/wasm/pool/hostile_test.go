@@ -97,7 +97,11 @@ func (h *hostile) Work(stream pluginpb.Handler_WorkServer) error {
 }
 
 func (h *hostile) Calls(stream pluginpb.Handler_CallsServer) error {
-	<-h.begun
+	select {
+	case <-h.begun:
+	case <-stream.Context().Done():
+		return nil
+	}
 	if c := lies[h.lie].call; c != nil {
 		if err := stream.Send(c); err != nil {
 			return err
@@ -108,7 +112,11 @@ func (h *hostile) Calls(stream pluginpb.Handler_CallsServer) error {
 }
 
 func (h *hostile) Logs(_ *pluginpb.LogsRequest, stream pluginpb.Handler_LogsServer) error {
-	<-h.begun
+	select {
+	case <-h.begun:
+	case <-stream.Context().Done():
+		return nil
+	}
 	if b := lies[h.lie].log; b != nil {
 		if err := stream.Send(b); err != nil {
 			return err

@@ -1,0 +1,63 @@
+// The conformance handler as a command: a program that knows nothing of its host. Its payloads are made by script.go.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var runs int
+
+func main() {
+	runs++
+	in, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		panic(err)
+	}
+	head, data, _ := strings.Cut(string(in), "\n")
+	verb, arg, _ := strings.Cut(head, " ")
+	number, _ := strconv.ParseInt(arg, 10, 64)
+	switch verb {
+	case "echo":
+		os.Stdout.WriteString(data)
+	case "exactly":
+		os.Stdout.WriteString(strings.Repeat("x", int(number)))
+	case "retry":
+		fmt.Fprintln(os.Stderr, arg)
+		os.Exit(75)
+	case "permanent":
+		fmt.Fprintln(os.Stderr, arg)
+		os.Exit(65)
+	case "log":
+		fmt.Fprintln(os.Stderr, data)
+	case "metadata":
+		var all []string
+		for _, key := range []string{"JOB_ID", "TENANT", "QUEUE", "TYPE", "ATTEMPT", "MAX_ATTEMPTS"} {
+			all = append(all, os.Getenv("TASKHOST_"+key))
+		}
+		fmt.Print(strings.Join(append(all, "none", os.Getenv("REGION")), " "))
+	case "sleep":
+		fmt.Fprintln(os.Stderr, "running")
+		time.Sleep(time.Duration(number) * time.Millisecond)
+	case "spin":
+		fmt.Fprintln(os.Stderr, "running")
+		for {
+			runs++
+		}
+	case "count":
+		fmt.Print(runs)
+	case "trap":
+		panic("the handler broke down")
+	case "hog":
+		for hog := [][]byte{}; ; {
+			hog = append(hog, make([]byte, 1<<20))
+		}
+	default:
+		fmt.Fprintln(os.Stderr, "no verb", verb)
+		os.Exit(64)
+	}
+}
