@@ -154,11 +154,13 @@ func (a *admission) run() {
 	case a.revision == 0:
 		a.err = err // nobody was told of it: nothing is left behind
 	case refused:
-		a.rec.Refusal, a.err = refusal.Error(), a.storeLocked(a.c.ctx, StateRefused)
+		a.rec.Refusal = refusal.Error()
+		a.err = a.storeLocked(a.c.ctx, StateRefused)
 	case a.c.ctx.Err() != nil:
 		a.err = err // stays compiling, and is taken up at the next start
 	default:
-		a.rec.Refusal, a.err = "it could not be checked: "+err.Error(), a.storeLocked(a.c.ctx, StateRefused)
+		a.rec.Refusal = "it could not be checked: " + err.Error()
+		a.err = a.storeLocked(a.c.ctx, StateRefused)
 	}
 	if a.revision != 0 {
 		a.c.o.Log.Info("handler uploaded", "tenant", a.q.tenant, "type", a.q.typ, "version", a.rec.Version, "state", string(a.rec.State), "sha256", a.q.sha, "compile_ms", a.rec.CompileMS)
