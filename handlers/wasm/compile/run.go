@@ -92,8 +92,8 @@ func (s *Service) judge(e *ended, moduleBytes int) (v *verdict, remember bool, e
 	case e.code == exitCPU, e.cpu >= s.limits.CPU-time.Second/2:
 		return refuse(true, "compile limit: compiling the module takes more than %v of processor time; make its largest functions smaller", s.limits.CPU)
 	case e.wall:
-		// Not remembered: how long it took is the machine's doing as well.
-		return refuse(false, "compile limit: compiling the module took longer than %v", s.limits.Wall)
+		// How long it took is the machine's doing as well; what it cost by then is the module's.
+		return refuse(e.cpu >= s.limits.CPU/2, "compile limit: compiling the module took longer than %v", s.limits.Wall)
 	case outOfMemory(e.stderr):
 		return refuse(true, "compile limit: compiling the module takes more than %d MiB of memory; make its largest functions smaller", s.limits.Data>>20)
 	case e.code == exitProtocol && crashed(e.stderr):
