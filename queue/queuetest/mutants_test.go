@@ -129,14 +129,14 @@ func buildMutants(t *testing.T, all []mutant) string {
 	}
 	overlay := map[string]string{}
 	write := func(path string, text []byte) {
-		real := filepath.Join(dir, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(real), 0o755); err != nil {
+		file := filepath.Join(dir, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(real, text, 0o644); err != nil {
+		if err := os.WriteFile(file, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		overlay[filepath.Join(virtual, filepath.FromSlash(path))] = real
+		overlay[filepath.Join(virtual, filepath.FromSlash(path))] = file
 	}
 	sources, err := filepath.Glob(filepath.Join(model, "*.go"))
 	if err != nil || len(sources) == 0 {

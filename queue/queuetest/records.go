@@ -44,7 +44,7 @@ func recordsCompareAndSet(f *fixture) {
 	second := f.putRecord("version", "a", "2", first)
 	conflict(first)
 	third := f.putRecord("version", "a", "3", queue.AnyRevision)
-	if !(0 < first && first < elsewhere && elsewhere < second && second < third) {
+	if 0 >= first || first >= elsewhere || elsewhere >= second || second >= third {
 		f.Errorf("revisions %d %d %d %d do not rise", first, elsewhere, second, third)
 	}
 	r, err := f.records.GetRecord(f.ctx, "version", "a")
