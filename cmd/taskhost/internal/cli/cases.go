@@ -161,7 +161,9 @@ func sameJSON(got, want []byte) string {
 		return fmt.Sprintf("got %q, which is not JSON: %s", clip(string(got)), err)
 	}
 	if !reflect.DeepEqual(g, w) {
-		return fmt.Sprintf("got  %s\nwant %s", clip(string(got)), clip(string(want)))
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, want) // was read as JSON
+		return fmt.Sprintf("got  %s\nwant %s", clip(string(got)), clip(compact.String()))
 	}
 	return ""
 }

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 func devDefaults() config.Config {
 	c := config.Default()
 	c.DataDir = "./.taskhost"
-	c.Log.Level = "warn"
+	c.Log.Level, c.Log.Format = "warn", "text"
 	return c
 }
 
@@ -46,12 +48,39 @@ func (a *App) devCommand() *cobra.Command {
 			for _, typ := range samples.Types() {
 				provided = append(provided, wire.Provided{Type: typ, Module: samples.Module()})
 			}
-			o := wire.Options{Config: l.Config, Log: newLogger(l.Config.Log, a.Err), Provided: provided, Commit: a.Commit}
+			log := slog.New(withoutSandboxNotice{newLogger(l.Config.Log, a.Err).Handler()})
+			o := wire.Options{Config: l.Config, Log: log, Provided: provided, Commit: a.Commit}
 			return a.serve(cmd.Context(), o, func(s *wire.Server, took time.Duration) { a.greet(s, l.Config, took) })
 		},
 	}
 	f.register(cmd, base)
 	return cmd
+}
+
+// withoutSandboxNotice drops what the parts log about the sandbox level: dev says it itself, in plain words.
+type withoutSandboxNotice struct{ slog.Handler }
+
+// Handle drops records with the attribute "sandbox".
+func (h withoutSandboxNotice) Handle(ctx context.Context, r slog.Record) error {
+	notice := false
+	r.Attrs(func(at slog.Attr) bool {
+		notice = at.Key == "sandbox"
+		return !notice
+	})
+	if notice {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs keeps dropping.
+func (h withoutSandboxNotice) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withoutSandboxNotice{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps dropping.
+func (h withoutSandboxNotice) WithGroup(name string) slog.Handler {
+	return withoutSandboxNotice{h.Handler.WithGroup(name)}
 }
 
 // greet says what is there and what to type next. It goes to stderr: stdout belongs to answers.

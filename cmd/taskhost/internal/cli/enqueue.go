@@ -44,7 +44,7 @@ the job.
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.queue, "queue", "", `queue (default "default")`)
-	flags.StringVar(&f.data, "data", "", "payload: TEXT, @FILE or @-")
+	flags.StringVar(&f.data, "data", "", "payload: TEXT, @FILE or @- (default: no bytes)")
 	flags.BoolVar(&f.raw, "raw", false, "send the data as bytes even if it is JSON")
 	flags.StringVar(&f.priority, "priority", "", "-4095 to 4095, higher first (default: the queue's)")
 	flags.StringVar(&f.delay, "delay", "", `do not start before, e.g. "5m"`)
@@ -132,9 +132,6 @@ func (a *App) enqueueBody(cmd *cobra.Command, typ string, f enqueueFlags) ([]byt
 	object, err := json.Marshal(job)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
-	}
-	if !cmd.Flags().Changed("data") {
-		return object, nil
 	}
 	data, err := a.readData(f.data)
 	if err != nil {

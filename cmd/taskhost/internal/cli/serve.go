@@ -44,7 +44,7 @@ This version has no login. It therefore listens on loopback addresses only, unle
 				log.Info("variables that Kubernetes adds for a service are not settings", "skipped", l.Skipped)
 			}
 			for _, w := range l.Config.Warnings(config.ThisMachine()) {
-				log.Warn(w)
+				log.Warn("configuration: " + w)
 			}
 			return a.serve(cmd.Context(), wire.Options{Config: l.Config, Log: log, AllowRemote: insecure, Commit: a.Commit}, func(s *wire.Server, took time.Duration) {
 				log.Info("ready", "api", s.URL(), "store", l.Config.Store, "data_dir", l.Config.DataDir, "roles", l.Config.Roles,

@@ -58,7 +58,7 @@ func TestCase013EmptyQueueName(t *testing.T) {
 		t.Errorf("config: exit code %d: %s", code, errs)
 	}
 	s := serve(t, t.TempDir(), "")
-	if status, answer := s.call("POST", "/v1/jobs", []byte(`{"type":"a","queue":""}`), ""); status != 400 || !strings.Contains(string(answer), words) {
+	if status, answer := s.call("POST", "/v1/jobs", []byte(`{"type":"a","payload":1,"queue":""}`), ""); status != 400 || !strings.Contains(string(answer), words) {
 		t.Errorf("API: %d %s", status, answer)
 	}
 	for _, args := range [][]string{{"enqueue", "a", "--queue", ""}, {"queue", "pause", ""}} {

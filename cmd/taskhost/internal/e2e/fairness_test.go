@@ -13,7 +13,7 @@ func TestWeightsThreeToOneOverHTTP(t *testing.T) {
 		"worker: {concurrency: 1}\nqueues: {a: {weight: 3, paused: true}, b: {weight: 1, paused: true}}\n")
 	var ids []string
 	for _, queue := range []string{"a", "b"} {
-		ids = append(ids, s.enqueue(100, `{"type":"hello","queue":"`+queue+`"}`)...)
+		ids = append(ids, s.enqueue(100, `{"type":"hello","payload":{},"queue":"`+queue+`"}`)...)
 	}
 	// The one slot is held while both queues are opened.
 	s.enqueue(1, `{"type":"sleep","queue":"gate","payload":{"ms":1500}}`)

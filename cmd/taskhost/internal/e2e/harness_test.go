@@ -149,14 +149,18 @@ func launch(t testing.TB, args ...string) *server {
 	return s
 }
 
-// serve starts `taskhost serve` on a free port with a configuration and a folder that may be used again.
+// serve starts `taskhost serve` on a free port with a configuration ("" = none) and a folder that may be used again.
 func serve(t testing.TB, dir, config string) *server {
 	t.Helper()
-	file := filepath.Join(dir, "taskhost.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+	args := []string{"serve", "--data-dir", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"}
+	if config != "" {
+		file := filepath.Join(dir, "taskhost.yaml")
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config", file)
 	}
-	return startServer(t, "serve", "--config", file, "--data-dir", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0")
+	return startServer(t, args...)
 }
 
 func (s *server) signal(sig os.Signal) {

@@ -18,7 +18,7 @@ func TestLoopingGuestEndsAtItsDeadline(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, dir, samplesConfig(t, dir)+"wasm: {runners: 2, slots: 8}\n")
 	s.push("loop", wasmtest.LoopReactor())
-	loop := s.enqueue(1, `{"type":"loop","timeout":"1s","max_attempts":2,"backoff":{"base":"100ms"}}`)[0]
+	loop := s.enqueue(1, `{"type":"loop","payload":null,"timeout":"1s","max_attempts":2,"backoff":{"base":"100ms"}}`)[0]
 	beside := s.enqueue(20, `{"type":"sleep","payload":{"ms":700}}`)
 
 	j := s.wait(loop)

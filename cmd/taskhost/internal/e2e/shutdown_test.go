@@ -129,7 +129,7 @@ func TestCase119HangupIsNotDeath(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, dir, samplesConfig(t, dir))
 	s.signal(syscall.SIGHUP)
-	if j := s.wait(s.enqueue(1, `{"type":"hello"}`)[0]); j.State != "succeeded" {
+	if j := s.wait(s.enqueue(1, `{"type":"hello","payload":{}}`)[0]); j.State != "succeeded" {
 		t.Errorf("the job is %s", j.State)
 	}
 }
