@@ -74,7 +74,9 @@ func hostileChild(lie string) int {
 	}
 	server := link.NewServer()
 	pluginpb.RegisterHandlerServer(server, &hostile{lie: lie, begun: make(chan struct{})})
-	_ = server.Serve(link.Listen(conn))
+	listener := link.Listen(conn)
+	go func() { _ = server.Serve(listener) }()
+	<-listener.Ended()
 	return 0
 }
 
