@@ -101,7 +101,13 @@ func (w *world) anyReservation(rng *rand.Rand) (reservation, error) {
 func (w *world) enqueue(rng *rand.Rand) (operation, error) {
 	specs := make([]queue.JobSpec, 1+rng.IntN(6)*rng.IntN(2))
 	for i := range specs {
-		specs[i] = w.spec(rng, i)
+		specs[i] = w.spec(rng)
+	}
+	if rng.IntN(4) == 0 { // a batch for one line, due in another order
+		for i := range specs {
+			specs[i].Tenant, specs[i].Queue, specs[i].Priority = specs[0].Tenant, specs[0].Queue, specs[0].Priority
+			specs[i].Delay = choose(rng, 0, time.Millisecond, 2*time.Second, 3*time.Second, 4*time.Second)
+		}
 	}
 	var text []string
 	for _, s := range specs {
@@ -140,7 +146,7 @@ func (w *world) enqueue(rng *rand.Rand) (operation, error) {
 	}, nil
 }
 
-func (w *world) spec(rng *rand.Rand, i int) queue.JobSpec {
+func (w *world) spec(rng *rand.Rand) queue.JobSpec {
 	s := queue.JobSpec{
 		Tenant:      w.tenant(rng),
 		Queue:       w.queueName(rng),
