@@ -35,13 +35,13 @@ type runner struct {
 	engine string
 	since  time.Time
 
-	ctx    context.Context // of the streams; ends with the process
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup // stream goroutines
-	work   *link.Outbox[*pluginpb.HostFrame]
-	calls  *link.Outbox[*pluginpb.Reply]
-	logs   logProgress
-	dead   chan struct{} // closed when the process is gone and all attempts have their outcome
+	ctx              context.Context // of the streams; ends with the process
+	cancel           context.CancelFunc
+	readers, senders sync.WaitGroup // of the streams
+	work             *link.Outbox[*pluginpb.HostFrame]
+	calls            *link.Outbox[*pluginpb.Reply]
+	logs             logProgress
+	dead             chan struct{} // closed when the process is gone and all attempts have their outcome
 
 	mu      sync.Mutex
 	flights map[uint64]*flight
@@ -81,7 +81,8 @@ func startRunner(ctx context.Context, o *Options, s *spawner, args []string) (*r
 		}
 		err = errors.Join(err, proc.kill())
 		exit := <-exited
-		r.tasks.Wait()
+		r.readers.Wait()
+		r.senders.Wait()
 		return nil, startError(err, exit, stderr.firstLine())
 	}
 	go r.reap(exited)
@@ -127,11 +128,11 @@ func (r *runner) handshake(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("logs stream: %w", err)
 	}
-	r.tasks.Go(func() { r.sendWork(work) })
-	r.tasks.Go(func() { r.receive(func() error { return r.receiveWork(work) }) })
-	r.tasks.Go(func() { r.sendReplies(calls) })
-	r.tasks.Go(func() { r.receive(func() error { return r.receiveCall(calls) }) })
-	r.tasks.Go(func() { r.receive(func() error { return r.receiveLogs(logs) }) })
+	r.senders.Go(func() { r.sendWork(work) })
+	r.readers.Go(func() { r.receive(func() error { return r.receiveWork(work) }) })
+	r.senders.Go(func() { r.sendReplies(calls) })
+	r.readers.Go(func() { r.receive(func() error { return r.receiveCall(calls) }) })
+	r.readers.Go(func() { r.receive(func() error { return r.receiveLogs(logs) }) })
 	return nil
 }
 
@@ -201,7 +202,7 @@ const stopTimeout = 2 * time.Second
 func (r *runner) awaitReaders() {
 	done := make(chan struct{})
 	go func() {
-		r.tasks.Wait()
+		r.readers.Wait()
 		close(done)
 	}()
 	timer := time.NewTimer(stopTimeout)
@@ -215,6 +216,7 @@ func (r *runner) awaitReaders() {
 		r.log.Error("close the connection to a runner", "error", err)
 	}
 	<-done
+	r.senders.Wait()
 }
 
 func deathError(exit error, line string) error {
