@@ -45,6 +45,9 @@ type bodyReader struct {
 // body prepares to read the body of the request: nothing is read when it announces more than most bytes. limit, at most
 // most, is the limit to begin with.
 func (c *call) body(limit, most int64, timeout time.Duration) (*bodyReader, error) {
+	if coding := c.request.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, newProblem(CodeUnsupportedMediaType, "Content-Encoding %.80q is not supported; send the body as it is", coding)
+	}
 	if c.request.ContentLength > most {
 		return nil, &bodySizeError{max: most, got: c.request.ContentLength, exact: true}
 	}
@@ -53,7 +56,8 @@ func (c *call) body(limit, most int64, timeout time.Duration) (*bodyReader, erro
 	return &bodyReader{r: c.request.Body, limit: limit, announced: c.request.ContentLength}, nil
 }
 
-// bodyDone lifts the deadline of the body, which would otherwise end the request while it waits for a job.
+// bodyDone lifts the deadline of a body that was read whole, which would otherwise end the request while it waits for a job.
+// One that is refused half-way keeps it, so that a slow sender cannot hold the connection.
 func (c *call) bodyDone() {
 	_ = http.NewResponseController(c.writer).SetReadDeadline(time.Time{})
 }
@@ -89,13 +93,18 @@ func (c *call) readAll(limit int64, timeout time.Duration) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.bodyDone()
+	var data []byte
 	if b.announced < 0 {
-		return io.ReadAll(b)
+		data, err = io.ReadAll(b)
+	} else {
+		data = make([]byte, b.announced)
+		_, err = io.ReadFull(b, data)
 	}
-	data := make([]byte, b.announced)
-	_, err = io.ReadFull(b, data)
-	return data, err
+	if err != nil {
+		return nil, err
+	}
+	c.bodyDone()
+	return data, nil
 }
 
 // Bounds of a JSON body that is not jobs.
@@ -114,12 +123,15 @@ func (c *call) scan(optional bool, limit int64, read func(*jsonin.Scanner) error
 	if err != nil {
 		return err
 	}
-	defer c.bodyDone()
 	s := jsonin.New(b)
 	if err := read(s); err != nil {
 		return err
 	}
-	return s.End()
+	if err := s.End(); err != nil {
+		return err
+	}
+	c.bodyDone()
+	return nil
 }
 
 // wantJSON refuses a body that does not say it is JSON.

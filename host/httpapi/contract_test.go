@@ -60,6 +60,8 @@ func (s *site) validate(what string, schema *huma.Schema, body []byte) {
 		return
 	}
 	v = floats(v)
+	s.schemas.Lock() // the messages are written into the shared schemas
+	defer s.schemas.Unlock()
 	schema.PrecomputeMessages()
 	path, result := huma.NewPathBuffer([]byte{}, 0), &huma.ValidateResult{}
 	huma.Validate(s.server.API().OpenAPI().Components.Schemas, schema, path, huma.ModeReadFromServer, v, result)

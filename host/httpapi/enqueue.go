@@ -119,14 +119,17 @@ func (s *Server) readEnqueue(in *enqueueInput) (enqueueRequest, error) {
 	if err != nil {
 		return enqueueRequest{}, err
 	}
-	defer in.bodyDone()
 	scanner := s.scans.Get().(*jsonin.Scanner)
 	scanner.Reset(body)
 	req, err := decoder.decodeEnqueue(scanner, body)
 	scanner.Reset(nil) // the pool must not hold the request
 	s.scans.Put(scanner)
-	if err != nil || in.IdempotencyKey == "" {
+	if err != nil {
 		return req, err
+	}
+	in.bodyDone()
+	if in.IdempotencyKey == "" {
+		return req, nil
 	}
 	if req.batch {
 		return req, invalid("Idempotency-Key", "is for one job; give each job of a batch its own idempotency_key")

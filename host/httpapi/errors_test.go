@@ -43,8 +43,9 @@ func TestContentType(t *testing.T) {
 		s.send("POST", "/v1/jobs", `{"type":"a","payload":1}`, "Content-Type", ct).wantProblem(415, httpapi.CodeUnsupportedMediaType, "")
 		s.send("PATCH", "/v1/queues/q", `{"paused":true}`, "Content-Type", ct).wantProblem(415, httpapi.CodeUnsupportedMediaType, "")
 	}
+	s.send("POST", "/v1/jobs", "\x1f\x8b", "Content-Encoding", "gzip").wantProblem(415, httpapi.CodeUnsupportedMediaType, "")
 	s.nothingStored()
-	s.send("POST", "/v1/jobs", `{"type":"a","payload":1}`, "Content-Type", "Application/JSON; charset=utf-8").want(201)
+	s.send("POST", "/v1/jobs", `{"type":"a","payload":1}`, "Content-Type", "Application/JSON; charset=utf-8", "Content-Encoding", "identity").want(201)
 }
 
 func TestQueryThatCannotBeRead(t *testing.T) {

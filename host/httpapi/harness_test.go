@@ -37,6 +37,7 @@ type site struct {
 	http     *httptest.Server
 	client   *http.Client
 	log      *syncBuffer
+	schemas  sync.Mutex
 }
 
 // clock is store time that only the test moves.

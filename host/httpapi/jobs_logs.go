@@ -130,6 +130,7 @@ func (s *Server) followLogs(ctx context.Context, in *logsInput, after int64) (*l
 	}
 	return &logsAnswer{Body: func(c huma.Context) {
 		defer watch.Stop()
+		in.bodyDone() // the stream may last
 		c.SetHeader("Content-Type", "application/x-ndjson")
 		c.SetHeader("Cache-Control", "no-store")
 		c.SetHeader("X-Accel-Buffering", "no")

@@ -133,7 +133,7 @@ func (s *Server) noJob(id string, err error) error {
 type getInput struct {
 	JobPath
 	WaitParam
-	AfterAttempt string `query:"after_attempt" doc:"with wait: answer as well as soon as more than so many attempts are recorded" example:"0"`
+	AfterAttempt string `query:"after_attempt" doc:"with wait: answer as well as soon as more than so many attempts are recorded (the last 100 are)" example:"0"`
 }
 
 func (s *Server) getJob(ctx context.Context, in *getInput) (*jobAnswer, error) {

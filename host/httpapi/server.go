@@ -20,8 +20,10 @@ import (
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-	waitMax           = 55 * time.Second // below the minute after which proxies commonly give up
+	// requestTimeout bounds reading a request, and writing its answer, where nothing else does; a followed log lifts it.
+	requestTimeout = moduleReadTimeout + 2*time.Minute
+	maxHeaderBytes = 64 << 10
+	waitMax        = 55 * time.Second // below the minute after which proxies commonly give up
 
 	// batchPayloads is how many payloads of the full size fit into one batch; a thousand of them would let a single
 	// request hold a gigabyte.
@@ -189,6 +191,8 @@ func (s *Server) Start(ctx context.Context) error {
 	s.http = &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
