@@ -182,6 +182,8 @@ var (
 	ErrNoHandler = errors.New("no handler")
 	// ErrStopped: the runtime was closed.
 	ErrStopped = errors.New("runtime stopped")
+	// ErrBusy: the runtime takes no more of this now; the same request may be made again later.
+	ErrBusy = errors.New("runtime busy")
 )
 
 // Causes with which the host ends an invocation's context.

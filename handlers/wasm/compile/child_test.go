@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/handlers/wasm/artifact"
 	wt "github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
@@ -312,6 +313,11 @@ func TestServiceThatIsNotStarted(t *testing.T) {
 	t.Parallel()
 	if _, err := NewService(Options{}); err == nil {
 		t.Error("a service without a store")
+	}
+	for _, l := range []Limits{{Data: minData - 1}, {CPU: -1}, {Wall: -1}} {
+		if _, err := NewService(Options{Store: new(artifact.Store), Command: func() (string, []string) { return "", nil }, Limits: l}); err == nil {
+			t.Errorf("a service with limits %+v", l)
+		}
 	}
 	b := newBench(t, Options{}, "compile")
 	if err := b.Start(); err == nil {

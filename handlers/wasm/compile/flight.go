@@ -21,6 +21,7 @@ type order struct {
 	sha256      string
 	memoryBytes int64
 	source      func(context.Context) ([]byte, error)
+	upload      bool // the module is held in memory while it waits, so only so many may
 }
 
 // result is an artifact and what the memory limit makes of it.
@@ -119,7 +120,7 @@ func (s *Service) fly(ctx context.Context, key string, id artifact.Identity, o o
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	if err := s.turns.take(ctx, o.tenant); err != nil {
+	if err := s.turns.take(ctx, o.tenant, o.upload); err != nil {
 		return nil, err
 	}
 	defer s.turns.give()

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 
 func printLimits() {
 	if err := lowerLimits(header{CPUSeconds: 7, DataBytes: math.MaxInt64 / 2}); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}
 	for _, r := range []int{unix.RLIMIT_CORE, unix.RLIMIT_CPU, unix.RLIMIT_DATA, unix.RLIMIT_FSIZE} {
@@ -57,10 +57,10 @@ func printLimits() {
 		if err := unix.Getrlimit(r, &l); err != nil {
 			panic(err)
 		}
-		fmt.Println(l.Cur, l.Max)
+		fmt.Fprintln(os.Stdout, l.Cur, l.Max)
 	}
 	prio, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	fmt.Println("priority", prio, err) // Linux's system call answers 20 minus the priority
+	fmt.Fprintln(os.Stdout, "priority", prio, err) // Linux's system call answers 20 minus the priority
 	inherited := func() bool {
 		for fd := 3; fd <= 4; fd++ {
 			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
@@ -73,7 +73,7 @@ func printLimits() {
 	if err := closeInherited(); err != nil {
 		panic(err)
 	}
-	fmt.Printf("inherited before: %v, after: %v\n", before, inherited())
+	fmt.Fprintf(os.Stdout, "inherited before: %v, after: %v\n", before, inherited())
 }
 
 // bench is a service, its store, and how often it started a child.

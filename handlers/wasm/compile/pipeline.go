@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
@@ -62,7 +63,7 @@ func compile(ctx context.Context, w *work) error {
 	err := engine.Compile(ctx, w.module, artifact.CacheDir)
 	switch {
 	case err == nil:
-		return nil
+		return nativeCode()
 	case errors.Is(err, syscall.ENOMEM):
 		return &handlers.Refusal{Reason: "compile limit: the compiler ran out of memory on this module"}
 	case errors.Is(err, syscall.EFBIG):
@@ -71,6 +72,22 @@ func compile(ctx context.Context, w *work) error {
 		return err
 	}
 	return &handlers.Refusal{Reason: "the module is not valid: " + err.Error()}
+}
+
+// nativeCode makes sure that the engine compiled: where it gets no executable memory it interprets and says nothing.
+func nativeCode() error {
+	if !engine.Compiled() {
+		return nil // this platform interprets, and the host says so at its start
+	}
+	found := false
+	err := filepath.WalkDir(artifact.CacheDir, func(_ string, e fs.DirEntry, err error) error {
+		found = found || err == nil && e.Type().IsRegular()
+		return err
+	})
+	if err == nil && !found {
+		err = errors.New("the engine wrote no native code: this system denies executable memory")
+	}
+	return err
 }
 
 // hostFault tells errors of files and the system from those of the module.

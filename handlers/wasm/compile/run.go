@@ -64,7 +64,7 @@ func (s *Service) run(ctx context.Context, dir string, module []byte, memoryByte
 		return nil, fmt.Errorf("wait for a compile child: %w", waitErr)
 	}
 	e := &ended{cpu: state.UserTime() + state.SystemTime(), maxRSS: maxRSS(state), code: state.ExitCode(), stdout: stdout.buf.Bytes(),
-		overflow: stdout.overflow, stderr: stderr.buf.String(), wall: context.Cause(runCtx) == errWall && !state.Success()}
+		overflow: stdout.overflow, stderr: stderr.buf.String(), wall: errors.Is(context.Cause(runCtx), errWall) && !state.Success()}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		e.signal = status.Signal()
 	}
@@ -94,7 +94,7 @@ func (s *Service) judge(e *ended, moduleBytes int) (v *verdict, remember bool, e
 	case e.wall:
 		// How long it took is the machine's doing as well; what it cost by then is the module's.
 		return refuse(e.cpu >= s.limits.CPU/2, "compile limit: compiling the module took longer than %v", s.limits.Wall)
-	case outOfMemory(e.stderr):
+	case outOfMemory(e.stderr), crashed(e.stderr) && e.maxRSS > s.limits.Data/2:
 		return refuse(true, "compile limit: compiling the module takes more than %d MiB of memory; make its largest functions smaller", s.limits.Data>>20)
 	case e.code == exitProtocol && crashed(e.stderr):
 		return refuse(false, "the compiler crashed on this module: %s", firstLine(e.stderr))
@@ -106,7 +106,8 @@ func (s *Service) judge(e *ended, moduleBytes int) (v *verdict, remember bool, e
 	return nil, false, fmt.Errorf("a compile child ended with code %d: %s", e.code, firstLine(e.stderr))
 }
 
-// outOfMemory recognises how the Go runtime reports that the kernel gives no more memory, which RLIMIT_DATA makes it do.
+// outOfMemory recognises how the Go runtime reports that the kernel gives no more memory, which RLIMIT_DATA makes it do. In some
+// places the runtime uses the nil it was given instead, and reports that; judge takes a crash of a large process for this.
 func outOfMemory(stderr string) bool {
 	for _, s := range []string{"out of memory", "cannot allocate memory", "cannot map pages", "failed to create new OS thread"} {
 		if strings.Contains(stderr, s) {

@@ -23,7 +23,8 @@ type Options struct {
 	Command func() (path string, args []string)
 	// Concurrency is how many children run at once; default half the processors, at least 1.
 	Concurrency int
-	// WaitingPerTenant is how many modules of a tenant may wait for a child; more get ErrBusy. Default 16.
+	// WaitingPerTenant is how many uploads of a tenant may wait for a child; more get handlers.ErrBusy. Default 16. Ensure is
+	// not bounded: it fetches the module when its turn has come.
 	WaitingPerTenant int
 	// MemoryBytes is the limit modules are admitted under when a request names none; default 128 MiB.
 	MemoryBytes int64
@@ -84,6 +85,9 @@ func NewService(opts Options) (*Service, error) {
 	}
 	s := &Service{opts: opts, limits: opts.Limits.withDefaults(), log: opts.Logger, flights: map[string]*flight{},
 		turns: newTurns(opts.Concurrency, opts.WaitingPerTenant), refused: newRefusedSet(opts.RememberRefused)}
+	if err := s.limits.validate(); err != nil {
+		return nil, err
+	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s, nil
 }
@@ -119,14 +123,14 @@ func (s *Service) Close() error {
 func (s *Service) SandboxLevel() string { return "off" }
 
 // Admit checks and compiles an upload, and returns what was found and the key of its artifact. A module at fault gives a
-// *handlers.Refusal; ErrBusy means to try again later; other errors mean that the check could not be made.
+// *handlers.Refusal; handlers.ErrBusy means to try again later; other errors mean that the check could not be made.
 func (s *Service) Admit(ctx context.Context, req handlers.AdmitRequest) (*handlers.Admission, string, error) {
 	if most := (admission.Limits{}).WithDefaults().SizeBytes; len(req.Module) > most {
 		return nil, "", &handlers.Refusal{Reason: fmt.Sprintf("the module has %d bytes; at most %d are accepted", len(req.Module), most)}
 	}
 	sum := sha256.Sum256(req.Module)
 	digest := hex.EncodeToString(sum[:])
-	r, err := s.obtain(ctx, order{tenant: req.Tenant, sha256: digest, memoryBytes: req.Limits.MemoryBytes,
+	r, err := s.obtain(ctx, order{tenant: req.Tenant, sha256: digest, memoryBytes: req.Limits.MemoryBytes, upload: true,
 		source: func(context.Context) ([]byte, error) { return req.Module, nil }})
 	if err != nil {
 		return nil, "", err

@@ -295,8 +295,8 @@ func TestCase078CompileLimitOfProcessorTime(t *testing.T) {
 
 func TestCase078CompileLimitOfMemory(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, Options{Limits: Limits{Data: 64 << 20}}, "compile")
-	b.refuses(t, slowModule(60), "compile limit: compiling the module takes more than 64 MiB of memory")
+	b := newBench(t, Options{Limits: Limits{Data: minData}}, "compile")
+	b.refuses(t, slowModule(60), "compile limit: compiling the module takes more than 128 MiB of memory")
 }
 
 func TestEnsure(t *testing.T) {
@@ -329,7 +329,7 @@ func TestEnsure(t *testing.T) {
 	if err := os.WriteFile(code, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if a, err = b.Ensure(t.Context(), v, source); err != nil || calls != 2 {
+	if _, err = b.Ensure(t.Context(), v, source); err != nil || calls != 2 {
 		t.Fatalf("ensure after tampering: %v, source called %d times", err, calls)
 	}
 	if !strings.Contains(b.logs.String(), filepath.Base(code)) {

@@ -2,13 +2,11 @@ package compile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-)
 
-// ErrBusy: as many modules of the tenant are waiting as may wait. Try again later.
-var ErrBusy = errors.New("too many modules are waiting to be compiled")
+	"github.com/taskhost/taskhost/handlers"
+)
 
 // turns gives out a number of slots, to tenants in turn: however many one of them has waiting, another's first is served after
 // at most one of each.
@@ -17,15 +15,16 @@ type turns struct {
 	free    int
 	waiting map[string][]chan struct{} // by tenant, first come first served
 	ring    []string                   // tenants with someone waiting, next one first
-	most    int                        // waiting per tenant
+	most    int                        // uploads waiting per tenant
 }
 
 func newTurns(slots, mostWaiting int) *turns {
 	return &turns{free: slots, waiting: map[string][]chan struct{}{}, most: mostWaiting}
 }
 
-// take waits for a slot. The caller gives it back with give.
-func (t *turns) take(ctx context.Context, tenant string) error {
+// take waits for a slot. The caller gives it back with give. When the tenant has as many waiting as may wait, a bounded caller gets
+// handlers.ErrBusy at once.
+func (t *turns) take(ctx context.Context, tenant string, bounded bool) error {
 	t.mu.Lock()
 	if t.free > 0 { // then nobody waits
 		t.free--
@@ -33,9 +32,9 @@ func (t *turns) take(ctx context.Context, tenant string) error {
 		return nil
 	}
 	q := t.waiting[tenant]
-	if len(q) >= t.most {
+	if bounded && len(q) >= t.most {
 		t.mu.Unlock()
-		return fmt.Errorf("%w: %d of this tenant are", ErrBusy, t.most)
+		return fmt.Errorf("%w: %d modules of this tenant are waiting to be compiled; try again later", handlers.ErrBusy, t.most)
 	}
 	turn := make(chan struct{})
 	if len(q) == 0 {

@@ -25,14 +25,14 @@ func (t *turns) waiters() (n int) {
 func TestTurnsGoRoundTheTenants(t *testing.T) {
 	t.Parallel()
 	turns := newTurns(1, 10)
-	if err := turns.take(t.Context(), "first"); err != nil {
+	if err := turns.take(t.Context(), "first", true); err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan string)
 	var wg sync.WaitGroup
 	for i, tenant := range []string{"a", "a", "a", "a", "b", "b", "c"} {
 		wg.Go(func() {
-			if err := turns.take(t.Context(), tenant); err != nil {
+			if err := turns.take(t.Context(), tenant, true); err != nil {
 				t.Error(err)
 			}
 			served <- tenant
@@ -57,15 +57,20 @@ func TestTurnsGoRoundTheTenants(t *testing.T) {
 func TestTurnsAreBoundedPerTenant(t *testing.T) {
 	t.Parallel()
 	turns := newTurns(1, 1)
-	if err := turns.take(t.Context(), "a"); err != nil {
+	if err := turns.take(t.Context(), "a", true); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error)
-	go func() { done <- turns.take(ctx, "a") }()
+	go func() { done <- turns.take(ctx, "a", true) }()
 	eventually(t, "a waiter queues", func() bool { return turns.waiters() == 1 })
-	if err := turns.take(t.Context(), "a"); !errors.Is(err, ErrBusy) {
+	if err := turns.take(t.Context(), "a", true); !errors.Is(err, handlers.ErrBusy) {
 		t.Errorf("one too many: %v", err)
+	}
+	unbounded, stop := context.WithCancel(t.Context())
+	stop()
+	if err := turns.take(unbounded, "a", false); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that is not bounded does not wait: %v", err)
 	}
 	gone := errors.New("gone")
 	cancel(gone)
@@ -76,7 +81,7 @@ func TestTurnsAreBoundedPerTenant(t *testing.T) {
 		t.Errorf("left over: ring %v", turns.ring)
 	}
 	turns.give()
-	if err := turns.take(t.Context(), "b"); err != nil {
+	if err := turns.take(t.Context(), "b", true); err != nil {
 		t.Errorf("after all left: %v", err)
 	}
 }
@@ -96,7 +101,7 @@ func TestTurnsKeepTheirSlots(t *testing.T) {
 		}
 		wg.Go(func() {
 			defer cancel()
-			if turns.take(ctx, fmt.Sprint(i%7)) != nil {
+			if turns.take(ctx, fmt.Sprint(i%7), true) != nil {
 				return
 			}
 			mu.Lock()

@@ -108,14 +108,14 @@ func (b *Builder) Func(params, results []ValType, locals []Local, body ...[]byte
 	return b.importedFuncs + uint32(len(b.funcs)) - 1
 }
 
-// Memory adds a memory of min pages (64 KiB each), with a maximum if one is given.
-func (b *Builder) Memory(min uint32, max ...uint32) {
-	b.memories = append(b.memories, Limits(min, max...))
+// Memory adds a memory of lo pages (64 KiB each), with a maximum if one is given.
+func (b *Builder) Memory(lo uint32, hi ...uint32) {
+	b.memories = append(b.memories, Limits(lo, hi...))
 }
 
-// Table adds a table of funcref with min entries, with a maximum if one is given.
-func (b *Builder) Table(min uint32, max ...uint32) {
-	b.tables = append(b.tables, append([]byte{FuncRef}, Limits(min, max...)...))
+// Table adds a table of funcref with lo entries, with a maximum if one is given.
+func (b *Builder) Table(lo uint32, hi ...uint32) {
+	b.tables = append(b.tables, append([]byte{FuncRef}, Limits(lo, hi...)...))
 }
 
 // Global adds a global whose initial value is the constant expression init (without end) and returns its index.
@@ -216,11 +216,11 @@ func Bytes(data []byte) []byte { return append(Uleb(uint64(len(data))), data...)
 func Name(s string) []byte { return Bytes([]byte(s)) }
 
 // Limits encodes the limits of a memory or table.
-func Limits(min uint32, max ...uint32) []byte {
-	if len(max) == 0 {
-		return append([]byte{0x00}, Uleb(uint64(min))...)
+func Limits(lo uint32, hi ...uint32) []byte {
+	if len(hi) == 0 {
+		return append([]byte{0x00}, Uleb(uint64(lo))...)
 	}
-	return append(append([]byte{0x01}, Uleb(uint64(min))...), Uleb(uint64(max[0]))...)
+	return append(append([]byte{0x01}, Uleb(uint64(lo))...), Uleb(uint64(hi[0]))...)
 }
 
 // Uleb encodes an unsigned LEB128 number.

@@ -30,7 +30,7 @@ func goBuild(tb testing.TB, source string, flags []string) []byte {
 		}
 	}
 	args := append([]string{"build", "-trimpath", "-o", "guest.wasm"}, flags...)
-	cmd := exec.Command("go", append(args, ".")...)
+	cmd := exec.CommandContext(tb.Context(), "go", append(args, ".")...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
