@@ -38,8 +38,8 @@ type Queue struct {
 // Wrap returns a Queue around e.
 func Wrap(e Engine) *Queue { return &Queue{Engine: e} }
 
-// Fail makes Reserve, Wait, Settle, Extend, Maintain and WaitDue answer err without reaching the engine, until it is called
-// with nil.
+// Fail makes Reserve, Wait, Settle, Extend, Maintain, WaitDue and the named leases answer err without reaching the engine, until
+// it is called with nil.
 func (q *Queue) Fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,6 +129,22 @@ func (q *Queue) WaitDue(ctx context.Context) error {
 		return err
 	}
 	return q.Engine.WaitDue(ctx)
+}
+
+// AcquireLease passes on.
+func (q *Queue) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
+	if err := q.failing(); err != nil {
+		return false, err
+	}
+	return q.Engine.AcquireLease(ctx, name, holder, ttl)
+}
+
+// ReleaseLease passes on.
+func (q *Queue) ReleaseLease(ctx context.Context, name, holder string) error {
+	if err := q.failing(); err != nil {
+		return err
+	}
+	return q.Engine.ReleaseLease(ctx, name, holder)
 }
 
 // Settle counts, records and passes on.

@@ -98,6 +98,8 @@ func (s *Service) run(ctx context.Context) {
 			s.o.Log.Error("the store was closed; maintenance ends", "error", err)
 			return
 		case err != nil:
+			// A host that cannot maintain must not keep others from it.
+			s.resign()
 			if outage.Sleep(ctx, s.gate.Failed(err)) != nil {
 				return
 			}
@@ -172,14 +174,14 @@ func (s *Service) count(r queue.MaintainReport) {
 	}
 }
 
-// resign hands the lease back, so that the next host need not wait for its end.
+// resign hands the lease back, if it is held, so that the next host need not wait for its end.
 func (s *Service) resign() {
 	if !s.leading.Swap(false) || s.o.Leaser == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := s.o.Leaser.ReleaseLease(ctx, LeaseName, s.o.Holder); err != nil && !errors.Is(err, queue.ErrClosed) {
+	if err := s.o.Leaser.ReleaseLease(ctx, LeaseName, s.o.Holder); err != nil && !errors.Is(err, queue.ErrClosed) && s.gate.Open() {
 		s.o.Log.Warn("maintenance lease not handed back; another host waits for its end", "lease_ends_within", s.o.TTL, "error", err)
 	}
 }
