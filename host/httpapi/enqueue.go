@@ -176,14 +176,19 @@ func (s *Server) enqueueOne(ctx context.Context, tenant string, spec queue.JobSp
 		answer.Body = Enqueued{Outcome: string(out.Status), ID: out.ID, Warnings: warnings}
 		return answer, nil
 	}
+	answer.Body = s.waitedFor(ctx, tenant, out, warnings, wait)
+	return answer, nil
+}
+
+// waitedFor is the answer to a stored job when the wait is over. When waiting went wrong the answer still says that the job
+// is stored, and what went wrong is a warning.
+func (s *Server) waitedFor(ctx context.Context, tenant string, out queue.EnqueueOutcome, warnings []string, wait time.Duration) any {
 	job, err := s.await(ctx, tenant, out.ID, wait, -1)
 	if err != nil {
-		// The job is stored: the answer says so, rather than that waiting went wrong.
-		answer.Body = Enqueued{Outcome: string(out.Status), ID: out.ID, Warnings: append(warnings, "could not wait for the job: "+err.Error())}
-		return answer, nil
+		warnings = append(warnings, "the job is stored, but waiting for it failed: "+s.problemOf(ctx, err).Detail)
+		return Enqueued{Outcome: string(out.Status), ID: out.ID, Warnings: warnings}
 	}
-	answer.Body = EnqueuedJob{Outcome: string(out.Status), Warnings: warnings, Job: s.viewSingle(ctx, job)}
-	return answer, nil
+	return EnqueuedJob{Outcome: string(out.Status), Warnings: warnings, Job: s.viewSingle(ctx, job)}
 }
 
 // enqueueBatch stores the jobs that are not at fault in one call.

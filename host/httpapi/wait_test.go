@@ -252,3 +252,17 @@ func TestFollowEndsWithTheServer(t *testing.T) {
 		t.Errorf("took %s", d)
 	}
 }
+
+// A job that is gone when the wait is over was stored all the same.
+func TestWaitForAJobThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	s, w := newWatched(t)
+	c := s.later("POST", "/v1/jobs?wait=55s", `{"type":"a","payload":1}`)
+	<-w.looked
+	var l httpapi.JobList
+	s.send("GET", "/v1/jobs", nil).want(200).into(&l)
+	s.send("DELETE", "/v1/jobs/"+l.Jobs[0].ID, nil).want(204)
+	if m := (<-c).want(201).object(); m["id"] != l.Jobs[0].ID || !strings.Contains(m["warnings"].([]any)[1].(string), "no such resource") {
+		t.Errorf("%v", m)
+	}
+}

@@ -129,10 +129,7 @@ func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) (BatchResult, 
 	for round := 0; ; round++ {
 		resp, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/jobs", body: batchBody(encoded, open)})
 		if err != nil {
-			if round > 0 {
-				break // what is known is worth more than the error
-			}
-			return BatchResult{}, err
+			return known(outcomes, round, err)
 		}
 		var r BatchResult
 		if err := resp.into(&r); err != nil {
@@ -154,6 +151,14 @@ func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) (BatchResult, 
 		if open = still; len(open) == 0 || round >= c.retries || c.pause(ctx, pauseBefore(round, nil)) != nil {
 			break
 		}
+	}
+	return summarise(outcomes), nil
+}
+
+// known answers an error of a later round with the outcomes that the rounds before it brought: they are worth more.
+func known(outcomes []Outcome, round int, err error) (BatchResult, error) {
+	if round == 0 {
+		return BatchResult{}, err
 	}
 	return summarise(outcomes), nil
 }

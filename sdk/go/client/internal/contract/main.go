@@ -81,7 +81,7 @@ func failure(ctx context.Context, c *client.Client) error {
 	}
 	failed := (*client.FailedError)(nil)
 	if !errors.As(j.Err(), &failed) || failed.State != client.StateDead || failed.LastError == nil || j.Attempts[0].Error == nil {
-		return fmt.Errorf("the failed job is %+v: %v", j, j.Err())
+		return fmt.Errorf("the failed job is %+v: %w", j, j.Err())
 	}
 	if again, err := c.Retry(ctx, e.ID); err != nil || again.ID != e.ID || again.Run != 2 {
 		return fmt.Errorf("retry: %+v: %w", again, err)
