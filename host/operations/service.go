@@ -52,6 +52,7 @@ type Service struct {
 	mu      sync.Mutex
 	started bool
 	stopped bool
+	lastID  time.Time // of the id made last
 }
 
 // New returns a service that is not started. Create needs a started one.
@@ -230,6 +231,13 @@ func (s *Service) newID(now time.Time) (string, error) {
 	if _, err := io.ReadFull(s.o.Entropy, low[:]); err != nil {
 		return "", fmt.Errorf("make an operation id: %w", err)
 	}
+	// Ids are the order of the list: two of one millisecond must not come in the order of their random bits.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !now.After(s.lastID) {
+		now = s.lastID.Add(time.Millisecond)
+	}
+	s.lastID = now
 	return queue.FormatID("op", queue.NewUUID(now, low)), nil
 }
 
