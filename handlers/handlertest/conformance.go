@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,12 +36,10 @@ const (
 	long       = time.Minute
 )
 
-var ids atomic.Int64
-
 // Invocation returns an invocation of the harness's version.
 func (h Harness) Invocation(s Script, timeout time.Duration) *handlers.Invocation {
 	return &handlers.Invocation{
-		JobID: fmt.Sprint("job-", ids.Add(1)), Tenant: "acme", Queue: "mail", Type: h.Version.Type, Run: 1, Attempt: 2, MaxAttempts: 5,
+		JobID: fmt.Sprintf("job-%016x", rand.Uint64()), Tenant: "acme", Queue: "mail", Type: h.Version.Type, Run: 1, Attempt: 2, MaxAttempts: 5,
 		Payload: s, Headers: map[string]string{"trace": "t-1"}, Version: h.Version,
 		Limits:   handlers.Limits{MemoryBytes: 64 << 20, ResultBytes: 4 << 20, LogBytes: 256 << 10, CheckpointBytes: 1 << 20, Timeout: timeout},
 		Deadline: time.Now().Add(timeout),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -38,6 +39,9 @@ type Module struct {
 func Load(ctx context.Context, module []byte, kind handlers.Kind, cacheDir string) (_ *Module, err error) {
 	if kind != handlers.KindCommand && kind != handlers.KindReactor {
 		return nil, fmt.Errorf("load: kind %q is neither %q nor %q", kind, handlers.KindCommand, handlers.KindReactor)
+	}
+	if tree, err := filepath.Glob(filepath.Join(cacheDir, "wazero-*")); err != nil || len(tree) == 0 { // wazero would make it
+		return nil, fmt.Errorf("load: %w", ErrNotCompiled)
 	}
 	cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
 	if err != nil {

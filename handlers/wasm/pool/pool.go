@@ -138,10 +138,13 @@ func (f *flight) await(ctx context.Context) handlers.Outcome {
 		case <-timer.C:
 			killed = true
 			r.log.Warn("an attempt did not end; its runner is killed", "job", f.inv.JobID, "type", f.inv.Type, "after", time.Since(f.began))
-			r.end(fateKilled, fmt.Errorf("attempt of job %s did not end", f.inv.JobID), true)
+			r.end(fateKilled, errNeighbour, true)
 		}
 	}
 }
+
+// errNeighbour is what the others in a killed runner are told. It names nobody: they may be of another tenant.
+var errNeighbour = errors.New("another job that shared its runner did not end")
 
 // judge adapts what the handler said to what the host had asked for: a handler that gives up because it was told to stop is interrupted.
 func (f *flight) judge(ctx context.Context, out handlers.Outcome) handlers.Outcome {

@@ -83,7 +83,7 @@ func Child(ctx context.Context, args []string) int {
 		fmt.Fprintf(os.Stderr, "taskhost runner: descriptor %d is not a socket of the supervisor; this command is started by taskhost itself: %v\n", FD, err)
 		return ExitUsage
 	}
-	if err := limit(config); err != nil {
+	if err := errors.Join(closeInherited(), limit(config)); err != nil {
 		fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
 		return ExitFault
 	}
