@@ -47,20 +47,21 @@ func decodeBatch(b []byte) ([]batchJob, error) {
 // batchWork is the un-awaited request that follows a Reserve: it frees the unique keys that are held until a job starts,
 // and writes the batch's row.
 type batchWork struct {
-	s *Store
-	b *batch
+	s     *Store
+	b     *batch
+	frees []uniqueKey
+}
+
+// uniqueKey is a held unique key.
+type uniqueKey struct {
+	tenant int64
+	key    string
+	seq    int64
 }
 
 func (w *batchWork) plan(g *group) error {
-	for _, r := range w.b.jobs {
-		if flags := recordFlags(r.record); flags&recordStarted == 0 {
-			continue
-		}
-		sp, err := decodeRecord(r.record)
-		if err != nil {
-			continue // was sound when it was reserved
-		}
-		if err := g.exec(sqlUniqueDelete, r.q.tenant.id, sp.job.Unique.Key, r.seq); err != nil {
+	for _, u := range w.frees {
+		if err := g.exec(sqlUniqueDelete, u.tenant, u.key, u.seq); err != nil {
 			return err
 		}
 	}
@@ -77,13 +78,7 @@ func (w *batchWork) weight() int   { return 1 }
 func (g *group) writeBatch(b *batch) error {
 	s := g.s
 	s.mu.Lock()
-	left := 0
-	for _, r := range b.jobs {
-		if !r.settled {
-			left++
-		}
-	}
-	if left == 0 || b.row != 0 {
+	if b.left == b.settling || b.row != 0 {
 		s.mu.Unlock()
 		return nil
 	}

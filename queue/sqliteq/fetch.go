@@ -32,7 +32,7 @@ const (
 // fetcher reads the records of waiting jobs that are not in the cache, on its own connection.
 type fetcher struct {
 	mu    sync.Mutex
-	c     *conn
+	c     *conn // nil once closed
 	path  string
 	texts map[int]string
 }
@@ -119,6 +119,9 @@ func (r *reservation) endFetch() {
 func (f *fetcher) load(ctx context.Context, seqs []int64) (map[int64]fetched, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.c == nil {
+		return nil, queue.ErrClosed
+	}
 	found := make(map[int64]fetched, len(seqs))
 	each := func(row []driver.Value) error {
 		e := fetched{entry: entry{birth: birth(asInt(row[1])), expiresAt: asInt(row[2]), record: asBytes(row[3])}}
@@ -222,5 +225,7 @@ func (f *fetcher) failed(ctx context.Context, err error) error {
 func (f *fetcher) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.c.close()
+	c := f.c
+	f.c = nil
+	return c.close()
 }

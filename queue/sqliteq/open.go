@@ -208,10 +208,15 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.w.submit(&step{done: make(chan error, 1), size: 1, run: func(g *group) error { return g.flushServed() }})
 	s.w.stop()
+	var idle []*conn
 	for range readerCount { // whoever still reads gives his connection back
-		s.readers <- <-s.readers
+		idle = append(idle, <-s.readers)
 	}
-	return errors.Join(s.closeConns(), s.lock.release())
+	var errs []error
+	for _, c := range idle {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(append(errs, s.closeConns(), s.lock.release())...)
 }
 
 // closeConns closes the connections that are open; the writer's last, which moves the log into the database.

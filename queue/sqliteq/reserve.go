@@ -56,13 +56,27 @@ func (s *Store) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Jo
 	if r.b == nil {
 		return nil, r.err
 	}
-	s.w.submit(&batchWork{s: s, b: r.b})
+	s.w.submit(&batchWork{s: s, b: r.b, frees: r.startedKeys()})
 	jobs := make([]*queue.Job, len(r.views))
 	for i := range r.views {
 		jobs[i] = s.job(&r.views[i])
 		jobs[i].Token = r.b.token
 	}
 	return jobs, nil
+}
+
+// startedKeys are the unique keys that are free now that their jobs have started.
+func (r *reservation) startedKeys() (keys []uniqueKey) {
+	for i := range r.views {
+		v := &r.views[i]
+		if recordFlags(v.record)&recordStarted == 0 {
+			continue
+		}
+		if sp, err := decodeRecord(v.record); err == nil { // it was sound when it was picked
+			keys = append(keys, uniqueKey{tenant: v.q.tenant.id, key: sp.job.Unique.Key, seq: v.seq})
+		}
+	}
+	return keys
 }
 
 // take picks job by job until the batch is full, nothing is ready, or a record must be read: it then returns the numbers

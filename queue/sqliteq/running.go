@@ -28,15 +28,16 @@ type running struct {
 
 // batch is what one Reserve took.
 type batch struct {
-	token   queue.Token
-	worker  string
-	started int64
-	lease   int64
-	until   int64 // lower bound of the leases' ends
-	index   int   // in Store.batches
-	jobs    []*running
-	left    int   // not settled
-	row     int64 // of batches; 0 = not written
+	token    queue.Token
+	worker   string
+	started  int64
+	lease    int64
+	until    int64 // lower bound of the leases' ends
+	index    int   // in Store.batches
+	jobs     []*running
+	left     int   // not settled
+	settling int   // of those: settled in the writer's group
+	row      int64 // of batches; 0 = not written
 }
 
 // held returns the job that ref is the current reservation of, nil when the lease is lost; with s.mu held.
@@ -68,9 +69,15 @@ func (s *Store) end(r *running) {
 	delete(s.running, r.seq)
 	r.q.running--
 	r.b.left--
+	r.b.settling--
 	if r.b.left == 0 && r.b.index >= 0 {
 		s.batches.remove(r.b)
 	}
+}
+
+// letGo forgets what a settled job carried: its batch may live on for long.
+func (r *running) letGo() {
+	r.record, r.payload, r.checkpoint, r.st = nil, nil, nil, nil
 }
 
 // jobView is everything the store knows of one job, in one shape for all its places.

@@ -87,6 +87,7 @@ func (w *settleWork) claim() bool {
 // decide applies the verb table of queue.Verb to a job that is held, and marks it; with s.mu held.
 func decide(r *running, v *queue.Settlement, crashBudget int) move {
 	r.busy, r.settled = true, true
+	r.b.settling++
 	st := r.st.clone()
 	m := move{r: r, v: v, st: st}
 	cancelled := r.cancel && v.Verb != queue.VerbAck && v.Verb != queue.VerbDead
@@ -164,11 +165,11 @@ func (r *running) maxAttempts() int {
 // settle writes what became of jobs that were claimed. Those that go to the front go as a block, in the order of their
 // reservation.
 func (g *group) settle(moves []move) error {
-	ended := make(map[*batch]int, 1)
+	ended := make(map[*batch]struct{}, 1)
 	front := 0
 	for i := range moves {
 		m := &moves[i]
-		ended[m.r.b]++
+		ended[m.r.b] = struct{}{}
 		if m.front {
 			front++
 		}
@@ -213,17 +214,11 @@ func (m *move) frontOrder() int64 {
 }
 
 // countDown notes the batches that are complete with this group.
-func (g *group) countDown(ended map[*batch]int) {
+func (g *group) countDown(ended map[*batch]struct{}) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	for b := range ended {
-		left := 0
-		for _, r := range b.jobs {
-			if !r.settled {
-				left++
-			}
-		}
-		if left == 0 && b.row != 0 {
+		if b.left == b.settling && b.row != 0 {
 			g.batchesDone = append(g.batchesDone, b.row)
 		}
 	}
@@ -237,6 +232,7 @@ func (w *settleWork) weight() int      { return len(w.settlements) }
 func revertMoves(moves []move) {
 	for i := range moves {
 		moves[i].r.busy, moves[i].r.settled = false, false
+		moves[i].r.b.settling--
 	}
 }
 
@@ -246,6 +242,7 @@ func (s *Store) applyMoves(moves []move) {
 		m := &moves[i]
 		s.end(m.r)
 		if m.to.Terminal() {
+			m.r.letGo()
 			s.afterEnd(m.r.q, m.r.seq, m.to, m.kept)
 			continue
 		}
@@ -262,6 +259,7 @@ func (s *Store) applyMoves(moves []move) {
 			s.ready(l, r.seq)
 		}
 		s.notify(r.seq)
+		r.letGo()
 	}
 	for i := len(moves) - 1; i >= 0; i-- { // the last reserved goes in first
 		if m := &moves[i]; m.front {
