@@ -264,6 +264,23 @@ func TestBatchSendsUnknownJobsAgain(t *testing.T) {
 	}
 }
 
+// An error does not hide what is known.
+func TestBatchKeepsWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	c, _, _ := newScripted(t,
+		answer(200, `{"outcomes":[{"outcome":"created","id":"job_1"},{"outcome":"unknown"}]}`),
+		problem(401, CodeUnauthorized, ""),
+	)
+	r, err := c.EnqueueBatch(t.Context(), make([]NewJob, 2))
+	if CodeOf(err) != CodeUnauthorized || r.Created != 1 || r.Unknown != 1 || r.Outcomes[0].ID != "job_1" {
+		t.Errorf("%+v %v", r, err)
+	}
+	c, _, _ = newScripted(t, problem(400, CodeInvalid, ""))
+	if r, err := c.EnqueueBatch(t.Context(), make([]NewJob, 2)); CodeOf(err) != CodeInvalid || r.Unknown != 2 {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
 func TestWaitGoesOn(t *testing.T) {
 	t.Parallel()
 	c, s, _ := newScripted(t,

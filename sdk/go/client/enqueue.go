@@ -107,7 +107,8 @@ func (c *Client) Enqueue(ctx context.Context, job NewJob) (Enqueued, error) {
 }
 
 // EnqueueBatch stores at most 1,000 jobs, independent of each other. Jobs whose outcome is not known are sent again. An
-// error means that the outcome of none is known.
+// error does not undo what earlier sendings brought: the result has an outcome for every job also then, Unknown where none
+// is known.
 func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) (BatchResult, error) {
 	encoded := make([]json.RawMessage, len(jobs))
 	own := make([]bool, len(jobs))
@@ -124,12 +125,12 @@ func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) (BatchResult, 
 	outcomes := make([]Outcome, len(jobs))
 	open := make([]int, len(jobs))
 	for i := range open {
-		open[i] = i
+		open[i], outcomes[i].Outcome = i, Unknown
 	}
 	for round := 0; ; round++ {
 		resp, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/jobs", body: batchBody(encoded, open)})
 		if err != nil {
-			return known(outcomes, round, err)
+			return summarise(outcomes), err // what is known is worth keeping
 		}
 		var r BatchResult
 		if err := resp.into(&r); err != nil {
@@ -151,14 +152,6 @@ func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) (BatchResult, 
 		if open = still; len(open) == 0 || round >= c.retries || c.pause(ctx, pauseBefore(round, nil)) != nil {
 			break
 		}
-	}
-	return summarise(outcomes), nil
-}
-
-// known answers an error of a later round with the outcomes that the rounds before it brought: they are worth more.
-func known(outcomes []Outcome, round int, err error) (BatchResult, error) {
-	if round == 0 {
-		return BatchResult{}, err
 	}
 	return summarise(outcomes), nil
 }
