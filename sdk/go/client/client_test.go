@@ -269,6 +269,13 @@ func TestBatchKeepsWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	c, _, _ := newScripted(t,
 		answer(200, `{"outcomes":[{"outcome":"created","id":"job_1"},{"outcome":"unknown"}]}`),
+		answer(200, `{"outcomes":[{"outcome":"rejected","error":{"code":"unique_held","field":"jobs[0].unique.key"}}]}`),
+	)
+	if r, err := c.EnqueueBatch(t.Context(), make([]NewJob, 2)); err != nil || r.Rejected != 1 || r.Outcomes[1].Error.Field != "jobs[1].unique.key" {
+		t.Errorf("%+v %v", r, err)
+	}
+	c, _, _ = newScripted(t,
+		answer(200, `{"outcomes":[{"outcome":"created","id":"job_1"},{"outcome":"unknown"}]}`),
 		problem(401, CodeUnauthorized, ""),
 	)
 	r, err := c.EnqueueBatch(t.Context(), make([]NewJob, 2))

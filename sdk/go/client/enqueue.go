@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -134,14 +135,15 @@ func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) (BatchResult, 
 		}
 		var r BatchResult
 		if err := resp.into(&r); err != nil {
-			return BatchResult{}, err
+			return summarise(outcomes), err
 		}
 		if len(r.Outcomes) != len(open) {
-			return BatchResult{}, fmt.Errorf("the server answered %d outcomes for %d jobs", len(r.Outcomes), len(open))
+			return summarise(outcomes), fmt.Errorf("the server answered %d outcomes for %d jobs", len(r.Outcomes), len(open))
 		}
 		var still []int
 		for n, i := range open {
 			outcomes[i] = r.Outcomes[n]
+			outcomes[i].Error.renumber(n, i)
 			switch {
 			case outcomes[i].Outcome == Unknown:
 				still = append(still, i)
@@ -149,11 +151,23 @@ func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) (BatchResult, 
 				outcomes[i].Outcome = Created
 			}
 		}
-		if open = still; len(open) == 0 || round >= c.retries || c.pause(ctx, pauseBefore(round, nil)) != nil {
-			break
+		if open = still; len(open) == 0 || round >= c.retries {
+			return summarise(outcomes), nil
+		}
+		if err := c.pause(ctx, pauseBefore(round, nil)); err != nil {
+			return summarise(outcomes), err
 		}
 	}
-	return summarise(outcomes), nil
+}
+
+// renumber names the job at fault by its place in the whole batch rather than in the part that was sent.
+func (e *Error) renumber(sent, whole int) {
+	if e == nil {
+		return
+	}
+	if rest, ok := strings.CutPrefix(e.Field, fmt.Sprintf("jobs[%d]", sent)); ok {
+		e.Field = fmt.Sprintf("jobs[%d]%s", whole, rest)
+	}
 }
 
 func summarise(outcomes []Outcome) BatchResult {
