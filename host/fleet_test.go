@@ -242,3 +242,27 @@ func TestAFailedStartLeavesNothingRunning(t *testing.T) {
 		t.Fatalf("got %v, want ErrClosed", err)
 	}
 }
+
+func TestAClosedStoreMakesAHostUnready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memq.New(memq.Options{})
+		r := newRig(t, hosttest.Wrap(engine), &hosttest.Runtime{}, nil)
+		if err := r.host.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := r.host.Ready(); err != nil {
+			t.Fatal(err)
+		}
+		if err := engine.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if err := r.host.Ready(); err == nil {
+			t.Error("ready without a store")
+		}
+		if err := r.host.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

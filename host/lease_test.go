@@ -74,7 +74,7 @@ func TestCase037ALeaseIsExtendedAllAlongTheJob(t *testing.T) {
 	var runs atomic.Int64
 	fn := func(ctx context.Context, inv *handlers.Invocation) handlers.Outcome {
 		runs.Add(1)
-		return sleeping(150 * time.Second)(ctx, inv)
+		return sleeping(150*time.Second)(ctx, inv)
 	}
 	inRig(t, fn, func(o *host.Options) { o.Defaults.Timeout = time.Hour }, func(r *rig) {
 		ids := r.enqueue(20, nil)

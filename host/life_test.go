@@ -119,7 +119,9 @@ func TestAPermanentFailureIsNotRetried(t *testing.T) {
 }
 
 func TestCase019AnOversizedResultFailsForGoodWithBothSizes(t *testing.T) {
-	inRig(t, func(context.Context, *handlers.Invocation) handlers.Outcome { return handlertest.Succeed(make([]byte, 5<<20)) }, nil, func(r *rig) {
+	inRig(t, func(context.Context, *handlers.Invocation) handlers.Outcome {
+		return handlertest.Succeed(make([]byte, 5<<20))
+	}, nil, func(r *rig) {
 		j := r.awaitEnd(r.enqueue(1, nil)[0])
 		if j.State != queue.StateDead || len(j.Attempts) != 1 || j.LastError.Kind != "result_too_large" {
 			t.Fatalf("%s after %d attempts: %+v", j.State, len(j.Attempts), j.LastError)
@@ -232,6 +234,24 @@ func TestCase034AJobThatCrashesItsRuntimeIsDeadAfterItsBudget(t *testing.T) {
 		}
 		if n := r.host.Stats().Run.Panics; n != 3 || good.Load() != 20 {
 			t.Errorf("panics %d, others %d; want 3, 20", n, good.Load())
+		}
+	})
+}
+
+func TestAJobThatIsInterruptedAgainAndAgainDoesNotSpin(t *testing.T) {
+	var runs atomic.Int64
+	fn := func(context.Context, *handlers.Invocation) handlers.Outcome {
+		runs.Add(1)
+		return handlers.Outcome{Kind: handlers.OutcomeInterrupted}
+	}
+	inRig(t, fn, nil, func(r *rig) {
+		id := r.enqueue(1, nil)[0]
+		time.Sleep(time.Minute)
+		if n := runs.Load(); n < 50 || n > 70 {
+			t.Errorf("ran %d times in a minute, want about once a second", n)
+		}
+		if j := r.job(id); j.Attempt > 1 || j.Crashes != 0 {
+			t.Errorf("counted: %+v", j)
 		}
 	})
 }

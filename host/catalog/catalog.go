@@ -133,7 +133,7 @@ func (c *Catalog) List(ctx context.Context, tenant string) ([]VersionInfo, error
 	for _, owner := range slices.Compact([]string{tenant, ""}) {
 		byType := map[string][]VersionInfo{}
 		var types []string
-		err := list(ctx, c.o.Records, kindVersion, owner+"/", func(_ queue.Record, v versionRecord) {
+		err := list(ctx, c, kindVersion, owner+"/", func(_ queue.Record, v versionRecord) {
 			if byType[v.Type] == nil {
 				types = append(types, v.Type)
 			}
@@ -143,7 +143,7 @@ func (c *Catalog) List(ctx context.Context, tenant string) ([]VersionInfo, error
 			return nil, err
 		}
 		lives := map[string]liveRecord{}
-		if err := list(ctx, c.o.Records, kindLive, owner+"/", func(_ queue.Record, l liveRecord) { lives[l.Type] = l }); err != nil {
+		if err := list(ctx, c, kindLive, owner+"/", func(_ queue.Record, l liveRecord) { lives[l.Type] = l }); err != nil {
 			return nil, err
 		}
 		for _, typ := range types {

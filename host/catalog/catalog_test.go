@@ -445,6 +445,70 @@ func TestEnsureConfigured(t *testing.T) {
 	}
 }
 
+func TestHostsThatStartTogetherConfigureTheSameHandlers(t *testing.T) {
+	store := memq.New(memq.Options{})
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			c := fresh(t, store, &hosttest.Runtime{}, func(o *Options) { o.Shared = true })
+			if err := c.EnsureConfigured(t.Context(), []ConfiguredHandler{{Type: "a", Module: []byte("one")}, {Type: "b", Module: []byte("two")}}); err != nil {
+				t.Errorf("host %d: %v", i, err)
+			}
+			if err := c.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+			<-c.Loaded()
+			for _, typ := range []string{"a", "b"} {
+				if v, err := c.o.Registry.Resolve("acme", typ); err != nil || v.Number != 1 {
+					t.Errorf("host %d: %s is served by %+v (%v)", i, typ, v, err)
+				}
+			}
+			if n := len(c.o.Runtimes[0].(*hosttest.Runtime).Prepared()); n != 2 {
+				t.Errorf("host %d prepared %d versions, want 2", i, n)
+			}
+			c.Stop()
+		})
+	}
+	wg.Wait()
+	for _, typ := range []string{"a", "b"} {
+		recs, err := store.ListRecords(t.Context(), kindVersion, "/"+typ+"/", "", 0)
+		if err != nil || len(recs) != 1 {
+			t.Errorf("%d versions of %s (%v), want 1", len(recs), typ, err)
+		}
+	}
+}
+
+func TestADamagedVersionDoesNotKeepTheOthersFromTheirJobs(t *testing.T) {
+	store := memq.New(memq.Options{})
+	first := started(t, store, &hosttest.Runtime{}, nil)
+	for _, typ := range []string{"bad", "good"} {
+		upload(t, first, typ, typ)
+		if _, err := first.SetLive(t.Context(), "acme", typ, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.Stop()
+	if _, err := store.PutRecord(t.Context(), kindVersion, versionKey("acme", "bad", 1), []byte("{"), queue.AnyRevision); err != nil {
+		t.Fatal(err)
+	}
+	c := fresh(t, store, &hosttest.Runtime{}, nil)
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	<-c.Loaded()
+	if _, err := c.o.Registry.Resolve("acme", "good"); err != nil {
+		t.Error(err)
+	}
+	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "acme/bad") {
+		t.Errorf("ready: %v, want the damaged one named", err)
+	}
+	// Its number is not given away again, and the next upload mends it.
+	if info := upload(t, c, "bad", "again"); info.Version != 2 {
+		t.Errorf("version %d, want 2", info.Version)
+	}
+}
+
 func TestLifecycle(t *testing.T) {
 	lifecycletest.Stress(t, func(t *testing.T) lifecycle.Service {
 		return fresh(t, memq.New(memq.Options{}), &hosttest.Runtime{}, func(o *Options) { o.Shared = true })

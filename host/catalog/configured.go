@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/taskhost/taskhost/handlers"
@@ -19,36 +20,56 @@ type ConfiguredHandler struct {
 
 // EnsureConfigured makes the configured handlers live: one whose bytes, limits and configuration are those of the live version is
 // left alone, any other becomes a new version and goes live. It stops at the first that cannot be; a module at fault
-// gives an error wrapping *handlers.Refusal. Types that are no longer configured stay as they are.
+// gives an error wrapping *handlers.Refusal. Types that are no longer configured stay as they are. Call it before Start, so that
+// no job comes before its handler.
 func (c *Catalog) EnsureConfigured(ctx context.Context, configured []ConfiguredHandler) error {
 	for i := range configured {
 		h := &configured[i]
 		if err := h.validate(); err != nil {
 			return fmt.Errorf("handlers[%d]: %w", i, err)
 		}
-		q := request{tenant: h.Tenant, typ: h.Type, module: h.Module, sha: sum(h.Module), limits: h.Limits, config: h.Config}
-		live, err := c.liveOf(ctx, h.Tenant, h.Type)
-		if err != nil {
-			return err
-		}
-		if live.Version != 0 {
-			v, err := c.getVersion(ctx, h.Tenant, h.Type, live.Version)
-			if err != nil {
-				return err
-			}
-			if v.State == StateReady && q.same(&v.versionRecord) {
-				continue
-			}
-		}
-		info, err := c.ensureVersion(ctx, q)
-		if err != nil {
-			return fmt.Errorf("handlers[%d] (%s): %w", i, h.Type, err)
-		}
-		if _, err := c.SetLive(ctx, h.Tenant, h.Type, info.Version); err != nil {
+		if err := c.ensure(ctx, h); err != nil {
 			return fmt.Errorf("handlers[%d] (%s): %w", i, h.Type, err)
 		}
 	}
 	return nil
+}
+
+// Hosts of a fleet that start together configure the same handlers at once: whoever loses looks again, and finds it done.
+const ensureTries = 5
+
+func (c *Catalog) ensure(ctx context.Context, h *ConfiguredHandler) error {
+	for try := 1; ; try++ {
+		err := c.ensureOnce(ctx, h)
+		if !errors.Is(err, queue.ErrConflict) || try == ensureTries {
+			return err
+		}
+	}
+}
+
+func (c *Catalog) ensureOnce(ctx context.Context, h *ConfiguredHandler) error {
+	q := request{tenant: h.Tenant, typ: h.Type, module: h.Module, sha: sum(h.Module), limits: h.Limits, config: h.Config}
+	live, err := c.liveOf(ctx, h.Tenant, h.Type)
+	if err != nil {
+		return err
+	}
+	number := live.Version
+	if number == 0 || !c.matches(ctx, &q, number) {
+		info, err := c.ensureVersion(ctx, q)
+		if err != nil {
+			return err
+		}
+		number = info.Version
+	}
+	// Also when it is live already: it has to be prepared here, and in this host's registry.
+	_, err = c.SetLive(ctx, h.Tenant, h.Type, number)
+	return err
+}
+
+// matches reports whether a version is there, ready, and what a request asks for.
+func (c *Catalog) matches(ctx context.Context, q *request, number int) bool {
+	v, err := c.getVersion(ctx, q.tenant, q.typ, number)
+	return err == nil && v.State == StateReady && q.same(&v.versionRecord)
 }
 
 // ensureVersion uploads and waits for the end of the admission, however long it takes.

@@ -79,7 +79,7 @@ func (c *Catalog) load(ctx context.Context) ([]*handlers.Version, error) {
 		return nil, err
 	}
 	var aliases []liveRecord
-	if err := list(ctx, c.o.Records, kindLive, "", func(_ queue.Record, l liveRecord) { aliases = append(aliases, l) }); err != nil {
+	if err := list(ctx, c, kindLive, "", func(_ queue.Record, l liveRecord) { aliases = append(aliases, l) }); err != nil {
 		return nil, err
 	}
 	var changed []*handlers.Version
@@ -88,8 +88,13 @@ func (c *Catalog) load(ctx context.Context) ([]*handlers.Version, error) {
 			continue
 		}
 		stored, err := c.getVersion(ctx, l.Tenant, l.Type, l.Version)
-		if err != nil {
+		if ctx.Err() != nil || errors.Is(err, queue.ErrUnavailable) || errors.Is(err, queue.ErrClosed) {
 			return nil, fmt.Errorf("load the live version of %s: %w", l.Type, err)
+		}
+		if err != nil { // one damaged record must not keep every other handler from its jobs
+			c.o.Log.Error("live handler version cannot be loaded; its jobs find no handler", "tenant", l.Tenant, "type", l.Type, "version", l.Version, "error", err)
+			c.unready(liveKey(l), err.Error())
+			continue
 		}
 		v := stored.version()
 		c.unready(liveKey(l), "")

@@ -66,21 +66,23 @@ func versionKey(tenant, typ string, number int) string {
 	return fmt.Sprintf("%s%010d", versionPrefix(tenant, typ), number)
 }
 
-// list reads all records of a kind below a prefix.
-func list[T any](ctx context.Context, records queue.Records, kind, prefix string, each func(queue.Record, T)) error {
+// list reads all records of a kind below a prefix. One that cannot be read is logged and left out: it must not keep the others
+// from being used.
+func list[T any](ctx context.Context, c *Catalog, kind, prefix string, each func(queue.Record, T)) error {
 	after := ""
 	for {
-		page, err := records.ListRecords(ctx, kind, prefix, after, 500)
+		page, err := c.o.Records.ListRecords(ctx, kind, prefix, after, 500)
 		if err != nil {
 			return fmt.Errorf("list %s records: %w", kind, err)
 		}
 		for _, rec := range page {
+			after = rec.Key
 			var v T
 			if err := json.Unmarshal(rec.Value, &v); err != nil {
-				return fmt.Errorf("%s record %q cannot be read: %w", kind, rec.Key, err)
+				c.o.Log.Error("stored record cannot be read", "kind", kind, "key", rec.Key, "error", err)
+				continue
 			}
 			each(rec, v)
-			after = rec.Key
 		}
 		if len(page) < 500 {
 			return nil
@@ -97,7 +99,7 @@ type storedVersion struct {
 // versionsOf returns the versions of a type, oldest first, and its alias (zero when none is live).
 func (c *Catalog) versionsOf(ctx context.Context, tenant, typ string) ([]storedVersion, liveRecord, error) {
 	var versions []storedVersion
-	err := list(ctx, c.o.Records, kindVersion, versionPrefix(tenant, typ), func(rec queue.Record, v versionRecord) {
+	err := list(ctx, c, kindVersion, versionPrefix(tenant, typ), func(rec queue.Record, v versionRecord) {
 		versions = append(versions, storedVersion{v, rec.Revision})
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ func (c *Catalog) interrupted(ctx context.Context) ([]storedVersion, error) {
 		return nil, err
 	}
 	var found []storedVersion
-	err = list(ctx, c.o.Records, kindVersion, "", func(rec queue.Record, v versionRecord) {
+	err = list(ctx, c, kindVersion, "", func(rec queue.Record, v versionRecord) {
 		if v.State == StateCompiling && (!c.o.Shared || now.Sub(v.CreatedAt) > strandedAfter) {
 			found = append(found, storedVersion{v, rec.Revision})
 		}

@@ -212,13 +212,13 @@ func (a *admission) storeLocked(ctx context.Context, s State) error {
 		return fmt.Errorf("store a version of %s: %w", a.rec.Type, err)
 	}
 	a.rec.CreatedAt = now
-	for {
+	for least := 1; ; {
 		versions, live, err := a.c.versionsOf(ctx, a.q.tenant, a.q.typ)
 		if err != nil {
 			return err
 		}
 		a.live = live
-		a.rec.Version = 1
+		a.rec.Version = least
 		for i := range versions {
 			if a.q.same(&versions[i].versionRecord) { // another host was faster
 				*a.rec, a.revision = versions[i].versionRecord, versions[i].revision
@@ -228,7 +228,8 @@ func (a *admission) storeLocked(ctx context.Context, s State) error {
 		}
 		revision, err := a.c.putVersion(ctx, a.rec, 0)
 		if errors.Is(err, queue.ErrConflict) {
-			continue // the number was taken meanwhile
+			least = a.rec.Version + 1 // taken meanwhile, or by a record that cannot be read
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("store %s version %d: %w", a.rec.Type, a.rec.Version, err)

@@ -184,6 +184,7 @@ func (d *Dispatcher) run(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, queue.ErrClosed) {
+			d.gate.Failed(err)
 			d.o.Log.Error("the store was closed; no more jobs are taken", "error", err)
 			return
 		}

@@ -95,6 +95,7 @@ func (s *Service) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, queue.ErrClosed):
+			s.gate.Failed(err)
 			s.o.Log.Error("the store was closed; maintenance ends", "error", err)
 			return
 		case err != nil:

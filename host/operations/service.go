@@ -273,8 +273,9 @@ func (s *Service) scan(ctx context.Context, prefix string, each func(*record)) e
 		for _, rec := range records {
 			after = rec.Key
 			r, err := decode(rec)
-			if err != nil {
-				return err
+			if err != nil { // it must not keep the others from being used
+				s.o.Log.Error("stored record cannot be read", "kind", kind, "key", rec.Key, "error", err)
+				continue
 			}
 			each(r)
 		}

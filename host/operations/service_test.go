@@ -346,3 +346,24 @@ func TestOperationIsTheJSONOfTheAPI(t *testing.T) {
 func TestLifecycle(t *testing.T) {
 	lifecycletest.Stress(t, func(t *testing.T) lifecycle.Service { return fresh(t, &slowDead{Store: memq.New(memq.Options{})}, nil) })
 }
+
+func TestADamagedRecordDoesNotKeepTheOthersFromBeingResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &slowDead{Store: memq.New(memq.Options{})}
+		kill(t, d.Store, 5, "acme", "a")
+		first := fresh(t, d, nil) // never started: what it creates is left for the next one
+		op, err := first.Create(t.Context(), "acme", ActionReplay, queue.DeadFilter{}, "", nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.PutRecord(t.Context(), kind, key("acme", "op_0"), []byte("{"), queue.AnyRevision); err != nil {
+			t.Fatal(err)
+		}
+		s := started(t, d, nil)
+		defer s.Stop()
+		synctest.Wait()
+		if op = get(t, s, op.ID); op.State != StateSucceeded || op.Done != 5 {
+			t.Errorf("%+v", op)
+		}
+	})
+}

@@ -71,7 +71,17 @@ func (a *Attempt) interrupted(s *queue.Settlement) {
 	}
 	a.r.counts.interrupted.Add(1)
 	s.Verb = queue.VerbRelease
+	if a.Context().Err() == nil && a.job.Interruptions >= interruptionsFree {
+		// Nobody here stopped it, and it was not the first time: whatever does so must not make the job spin.
+		s.Verb, s.Delay = queue.VerbDefer, interruptionPause
+	}
 }
+
+// A job that is interrupted by others more than interruptionsFree times pauses before it runs again.
+const (
+	interruptionsFree = 3
+	interruptionPause = time.Second
+)
 
 // retryDelay is how long the job waits for its next attempt: as long as the handler asked for, else by the job's backoff with
 // the host's in the fields it leaves open.

@@ -246,4 +246,3 @@ func TestAClosedStoreEndsSettling(t *testing.T) {
 func TestLifecycle(t *testing.T) {
 	lifecycletest.Stress(t, func(t *testing.T) lifecycle.Service { return newBench(t, nil).Batcher })
 }
-
