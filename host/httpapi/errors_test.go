@@ -3,7 +3,9 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -122,6 +124,30 @@ func TestStoreFaults(t *testing.T) {
 		t.Errorf("the panic is not in the log: %s", log)
 	}
 	s.send("GET", "/livez", nil).want(200)
+}
+
+// gone is the connection of a caller who left.
+type gone struct{ header http.Header }
+
+func (g gone) Header() http.Header { return g.header }
+func (gone) WriteHeader(int)       {}
+func (gone) Write([]byte) (int, error) {
+	return 0, &net.OpError{Op: "write", Err: errors.New("broken pipe")}
+}
+
+func TestCallerWhoLeftIsNoFault(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	defer func() {
+		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("recovered %v", err)
+		}
+		if log := s.log.String(); strings.Contains(log, "level=ERROR") || !strings.Contains(log, "broken pipe") {
+			t.Errorf("the log has %s", log)
+		}
+	}()
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "http://127.0.0.1/v1/version", nil)
+	s.server.Handler().ServeHTTP(gone{header: http.Header{}}, r)
 }
 
 func TestHostAndOrigin(t *testing.T) {

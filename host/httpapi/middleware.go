@@ -80,8 +80,14 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			if v == nil {
 				return
 			}
-			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				panic(v)
+			if err, ok := v.(error); ok {
+				if errors.Is(err, http.ErrAbortHandler) {
+					panic(v)
+				}
+				if errors.As(err, new(*net.OpError)) { // huma panics when a caller is gone before its answer
+					s.log.DebugContext(r.Context(), "an answer did not arrive", slog.String("request_id", requestID(r.Context())), slog.Any("error", err))
+					panic(http.ErrAbortHandler)
+				}
 			}
 			s.log.ErrorContext(r.Context(), "panic while serving a request", slog.String("request_id", requestID(r.Context())),
 				slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
