@@ -95,9 +95,10 @@ func FormatDuration(d time.Duration) string {
 		return d.String()
 	}
 	var b strings.Builder
-	if days := d / (24 * time.Hour); days > 0 {
-		fmt.Fprintf(&b, "%dd", days)
-		d -= days * 24 * time.Hour
+	const day = 24 * time.Hour
+	if d >= day {
+		fmt.Fprintf(&b, "%dd", d/day)
+		d %= day
 	}
 	if d > 0 {
 		s := d.String()

@@ -18,12 +18,18 @@ import (
 // waitStep is how long one request waits; the server takes at most 55 s.
 const waitStep = 50 * time.Second
 
+// quietFor is how long a terminal shows nothing.
+const quietFor = 2 * time.Second
+
 // reconnectFor is how long a wait goes on while the server does not answer, so that a restart does not end it.
 const reconnectFor = 30 * time.Second
 
 // await follows a job to its end, telling about failed attempts as they happen, and prints its result. limit 0 = no limit.
 func (a *App) await(ctx context.Context, c *apiclient.Client, id string, limit time.Duration) error {
-	parent := ctx
+	parent, step := ctx, waitStep
+	if isTerminal(a.Err) {
+		step = quietFor // then say that it is being waited for
+	}
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, errWaitTimeout)
@@ -31,7 +37,7 @@ func (a *App) await(ctx context.Context, c *apiclient.Client, id string, limit t
 	}
 	seen := 0
 	for {
-		job, raw, err := a.waitStep(ctx, c, id, seen)
+		job, raw, err := a.waitOnce(ctx, c, id, seen, step)
 		if err != nil {
 			return a.stoppedWaiting(err, id, limit)
 		}
@@ -42,15 +48,19 @@ func (a *App) await(ctx context.Context, c *apiclient.Client, id string, limit t
 		if job.Terminal() {
 			return a.finished(parent, c, job, raw)
 		}
+		if step == quietFor && seen == 0 {
+			a.say("%s is %s; waiting (Ctrl-C stops waiting, not the job)", id, stateText(job))
+		}
+		step = waitStep
 	}
 }
 
-// waitStep asks once for the job, until it ends or has more than seen attempts, and asks again while the server is away.
-func (a *App) waitStep(ctx context.Context, c *apiclient.Client, id string, seen int) (*apiclient.Job, []byte, error) {
+// waitOnce asks for the job once it has ended or has more than seen attempts, or after step; again while the server is away.
+func (a *App) waitOnce(ctx context.Context, c *apiclient.Client, id string, seen int, step time.Duration) (*apiclient.Job, []byte, error) {
 	var lost time.Time
 	for {
 		var job apiclient.Job
-		query := url.Values{"wait": {waitStep.String()}, "after_attempt": {strconv.Itoa(seen)}}
+		query := url.Values{"wait": {step.String()}, "after_attempt": {strconv.Itoa(seen)}}
 		resp, err := c.JSON(ctx, http.MethodGet, apiclient.Path("jobs", id), query, nil, &job)
 		if err == nil {
 			return &job, resp.Body, nil
@@ -83,6 +93,9 @@ func (a *App) stoppedWaiting(err error, id string, limit time.Duration) error {
 	}
 	if e, ok := errors.AsType[*interrupted](err); ok {
 		return &exitError{code: signalCode(e.signal), err: errors.New("stopped waiting"), hint: later}
+	}
+	if p, ok := errors.AsType[*apiclient.Problem](err); ok && p.Status == http.StatusNotFound {
+		return &exitError{code: ExitNotFound, err: err, hint: "a server with retention.succeeded: none keeps no results to wait for"}
 	}
 	return err
 }

@@ -130,7 +130,7 @@ func (c *testCase) check(out *handlers.Outcome) (string, error) {
 	if c.Want != nil {
 		return sameJSON(out.Result, c.Want), nil
 	}
-	want := []byte{}
+	var want []byte
 	if c.WantText != nil {
 		want = []byte(*c.WantText)
 	} else {

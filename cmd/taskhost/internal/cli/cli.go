@@ -133,7 +133,7 @@ func (a *App) reportError(err error) {
 		return
 	}
 	hint := a.hint(err)
-	if a.output == "json" {
+	if a.output == "json" || wantsJSON(a.Args) {
 		a.reportJSON(err, hint)
 		return
 	}
@@ -141,6 +141,23 @@ func (a *App) reportError(err error) {
 	if hint != "" {
 		fmt.Fprintln(a.Err, hint)
 	}
+}
+
+// wantsJSON looks for -o json by itself: a command line that is wrong was perhaps not read up to there.
+func wantsJSON(args []string) bool {
+	for i, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "-ojson", "-o=json", "--output=json":
+			return true
+		case "-o", "--output":
+			if i+1 < len(args) && args[i+1] == "json" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (a *App) hint(err error) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -29,6 +30,9 @@ code is 2. Otherwise the capacity is printed, with warnings about what is probab
 			if err != nil {
 				return err
 			}
+			if err := checkModules(l.Config.Handlers); err != nil {
+				return err
+			}
 			m := config.ThisMachine()
 			capacity, warnings := l.Config.Capacity(m), l.Config.Warnings(m)
 			view := map[string]any{"ok": true, "file": l.File, "capacity": capacity, "warnings": nonNil(warnings), "skipped": nonNil(l.Skipped)}
@@ -51,6 +55,20 @@ code is 2. Otherwise the capacity is printed, with warnings about what is probab
 	}
 	f.register(cmd, base)
 	return cmd
+}
+
+// checkModules looks for the files that serve would read.
+func checkModules(list []config.Handler) error {
+	var problems []config.Problem
+	for i, h := range list {
+		if _, err := os.Stat(h.Wasm); err != nil {
+			problems = append(problems, config.Problem{Path: fmt.Sprintf("handlers[%d].wasm", i), Message: err.Error()})
+		}
+	}
+	if len(problems) > 0 {
+		return &config.Error{Problems: problems}
+	}
+	return nil
 }
 
 func nonNil(list []string) []string {

@@ -87,7 +87,7 @@ func toYAML(raw []byte) ([]byte, error) {
 	}
 	var plain func(n *yaml.Node)
 	plain = func(n *yaml.Node) {
-		if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!str" {
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || plainWord(n.Value) {
 			n.Style = 0
 		}
 		for _, c := range n.Content {
@@ -102,6 +102,18 @@ func toYAML(raw []byte) ([]byte, error) {
 		return nil, fmt.Errorf("turn the answer into YAML: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// plainWord reports whether text needs no quotes for any reader of YAML, old ones that take "yes" for true included.
+func plainWord(text string) bool {
+	switch strings.ToLower(text) {
+	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return false
+	}
+	letter := text[0] >= 'a' && text[0] <= 'z' || text[0] >= 'A' && text[0] <= 'Z'
+	return letter && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-/", r)
+	})
 }
 
 // row prints one line of a table; cells are made safe for a terminal.

@@ -7,28 +7,37 @@ import (
 	"strings"
 )
 
-// self is how to start this program again from the same shell: "go run ./cmd/taskhost", "taskhost" when that is found on the
-// path, else the path that was typed.
+// self is how to start this program again from the same shell.
 func self() string {
 	exe, err := os.Executable()
 	if err != nil {
 		return "taskhost"
 	}
-	if filepath.Base(exe) != "taskhost" {
-		return "taskhost" // a test binary that plays the program
-	}
-	if strings.Contains(filepath.ToSlash(exe), "/go-build") {
+	found, err := exec.LookPath("taskhost")
+	onPath := err == nil && sameFile(found, exe)
+	return startedAs(exe, os.Args[0], onPath)
+}
+
+// startedAs is "go run ./cmd/taskhost" for a program that go run built, "taskhost" for one that the path finds, else what was typed.
+func startedAs(exe, typed string, onPath bool) string {
+	switch {
+	case filepath.Base(exe) != "taskhost": // a test binary that plays the program
+		return "taskhost"
+	case strings.Contains(filepath.ToSlash(exe), "/go-build"):
 		return "go run ./cmd/taskhost"
-	}
-	if found, err := exec.LookPath("taskhost"); err == nil {
-		if a, err := os.Stat(found); err == nil {
-			if b, err := os.Stat(exe); err == nil && os.SameFile(a, b) {
-				return "taskhost"
-			}
-		}
-	}
-	if len(os.Args) > 0 && strings.Contains(os.Args[0], "/") {
-		return os.Args[0]
+	case onPath && !strings.Contains(typed, "/"):
+		return "taskhost"
+	case strings.Contains(typed, "/"):
+		return typed
 	}
 	return exe
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }

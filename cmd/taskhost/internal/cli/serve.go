@@ -44,11 +44,11 @@ This version has no login. It therefore listens on loopback addresses only, unle
 				log.Info("variables that Kubernetes adds for a service are not settings", "skipped", l.Skipped)
 			}
 			for _, w := range l.Config.Warnings(config.ThisMachine()) {
-				log.Warn("configuration: " + w)
+				log.Warn("configuration", "warning", w)
 			}
 			return a.serve(cmd.Context(), wire.Options{Config: l.Config, Log: log, AllowRemote: insecure, Commit: a.Commit}, func(s *wire.Server, took time.Duration) {
 				log.Info("ready", "api", s.URL(), "store", l.Config.Store, "data_dir", l.Config.DataDir, "roles", l.Config.Roles,
-					"sandbox", s.Sandbox(), "jobs_at_once", s.Concurrency(), "took", took.Round(time.Millisecond), "version", a.version().Version)
+					"sandbox", s.Sandbox(), "jobs_at_once", s.Concurrency(), "took_ms", took.Milliseconds(), "version", a.version().Version)
 			})
 		},
 	}
@@ -153,13 +153,13 @@ func startError(err error, c config.Config) error {
 			code: ExitFailed, err: fmt.Errorf("%s is in use by another program (another taskhost?)", c.Listen),
 			hint: "take a free port: --listen 127.0.0.1:0",
 		}
+	case wire.StoreInUse(err):
+		return &exitError{code: ExitFailed, err: err, hint: "stop the other taskhost, or use another folder: --data-dir"}
 	case errors.Is(err, wire.ErrRemoteWithoutLogin):
 		return &exitError{
 			code: ExitUsage, err: err,
 			hint: "listen on 127.0.0.1, or allow it with --insecure-no-login (behind a proxy that has a login, or inside a container)",
 		}
-	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EACCES):
-		return &exitError{code: ExitFailed, err: err}
 	}
 	return err
 }

@@ -304,16 +304,19 @@ func (s *server) wait(id string) job {
 func (s *server) running(queue string, n int) {
 	s.t.Helper()
 	// The API has no signal for counts; this asks until they are right.
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	again, deadline := time.NewTicker(5*time.Millisecond), time.After(30*time.Second)
+	defer again.Stop()
+	for {
 		var q struct{ Running int }
 		s.ok("GET", "/v1/queues/"+queue, "", &q)
 		if q.Running >= n {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-again.C:
+		case <-deadline:
 			s.t.Fatalf("%d jobs run, want %d", q.Running, n)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

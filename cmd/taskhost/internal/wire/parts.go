@@ -2,9 +2,12 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"runtime"
 
 	"github.com/taskhost/taskhost/config"
 	"github.com/taskhost/taskhost/handlers"
@@ -64,29 +67,47 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger, fatal fu
 	return nil, fmt.Errorf("store: this build has sqlite and no other; got %q", config.RedactURL(c.Store))
 }
 
+// StoreInUse reports whether an error says that another process has the store open.
+func StoreInUse(err error) bool {
+	_, ok := errors.AsType[*sqliteq.LockedError](err)
+	return ok
+}
+
 // Hidden commands that the runtime starts this program with.
 const (
 	CompileCommand = wasm.RoleCompile
 	RunnerCommand  = wasm.RoleRunner
 )
 
-// selfExe is this program, also after its file was replaced by an update.
-const selfExe = "/proc/self/exe"
+// ownExe is this program. On Linux the link leads to it also after its file was replaced by an update.
+func ownExe() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
+}
 
 // openRuntime starts the runtime for uploaded modules. exe is the program for its child processes, "" = this one.
 func openRuntime(c *config.Config, exe string, log *slog.Logger) (Runtime, error) {
 	if exe == "" {
-		exe = selfExe
+		var err error
+		if exe, err = ownExe(); err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
 	}
 	largest := c.Defaults.Memory
 	for _, h := range c.Handlers {
 		largest = max(largest, h.Memory)
 	}
-	rt, err := wasm.New(wasm.Options{
+	o := wasm.Options{
 		DataDir: c.DataDir, Command: func(role string) []string { return []string{exe, role} },
 		Runners: int(c.Wasm.Runners), Slots: int(c.Wasm.Slots),
 		Limits: handlerLimits(c.Defaults), MaxMemoryBytes: int64(largest), Logger: log.With("part", "wasm"),
-	})
+	}
+	if !c.HasRole(config.RoleWorker) {
+		o.Runners, o.Slots = 1, 1 // uploads are admitted here, jobs run elsewhere
+	}
+	rt, err := wasm.New(o)
 	if err != nil {
 		return nil, err
 	}
