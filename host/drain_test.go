@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,17 @@ func TestCase116JobsFinishWithinTheDrain(t *testing.T) {
 }
 
 func TestCase116LongJobsGoBackToTheFrontInOrder(t *testing.T) {
-	inRig(t, sleeping(time.Minute), func(o *host.Options) { o.Drain, o.Concurrency = 5*time.Second, 20 }, func(r *rig) {
+	// They stop one after the other and in another order than they were reserved in, as real ones do.
+	fn := func(ctx context.Context, inv *handlers.Invocation) handlers.Outcome {
+		out := sleeping(time.Minute)(ctx, inv)
+		n, err := strconv.Atoi(string(inv.Payload))
+		if err != nil {
+			return handlertest.Fail(err.Error())
+		}
+		time.Sleep(time.Duration(n*7%20) * 20 * time.Millisecond)
+		return out
+	}
+	inRig(t, fn, func(o *host.Options) { o.Drain, o.Concurrency = 5*time.Second, 20 }, func(r *rig) {
 		ids := r.enqueue(30, nil) // ten of them stay queued
 		time.Sleep(time.Second)
 		begin := time.Now()
