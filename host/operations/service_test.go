@@ -73,7 +73,7 @@ func kill(t *testing.T, store *memq.Store, n int, tenant, typ string) {
 	if _, err := store.Enqueue(t.Context(), specs); err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := store.Reserve(t.Context(), queue.ReserveParams{Worker: "w", Max: n, Lease: time.Minute})
+	jobs, err := store.Reserve(t.Context(), queue.ReserveParams{Worker: "w", View: queue.View{Queues: []string{"default"}}, Max: n, Lease: time.Minute})
 	if err != nil || len(jobs) != n {
 		t.Fatalf("reserved %d of %d (%v)", len(jobs), n, err)
 	}
@@ -190,8 +190,8 @@ func TestJobsThatDieLaterAreNotSweptIn(t *testing.T) {
 		}
 		s := started(t, d, nil)
 		defer s.Stop()
-		// The jobs that are replayed are never run, so those that kill reserves are new ones and replayed ones alike.
-		op, err := s.Create(t.Context(), "acme", ActionReplay, queue.DeadFilter{}, "", nil, false)
+		// The replayed jobs go elsewhere, so those that die meanwhile are new ones, ahead of where the operation is.
+		op, err := s.Create(t.Context(), "acme", ActionReplay, queue.DeadFilter{}, "low", nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}
