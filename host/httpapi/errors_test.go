@@ -3,12 +3,14 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/host/httpapi"
 	"github.com/taskhost/taskhost/queue"
 	"github.com/taskhost/taskhost/queue/memq"
@@ -110,6 +112,10 @@ func TestStoreFaults(t *testing.T) {
 				t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
 			}
 		}
+	}
+	b.err = fmt.Errorf("%w: 16 modules of this tenant are waiting to be compiled", handlers.ErrBusy)
+	if a := s.send("GET", "/v1/jobs/job_x", nil); a.wantProblem(429, httpapi.CodeLimitExceeded, "").RetryAfterMS != 5000 || a.header.Get("Retry-After") != "5" {
+		t.Errorf("busy: Retry-After %q", a.header.Get("Retry-After"))
 	}
 	// What is nobody's business is in the log, not in the answer.
 	b.err = errors.New("password=hunter2")

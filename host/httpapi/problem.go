@@ -136,6 +136,9 @@ func invalid(field, format string, args ...any) error {
 // retryAfterDefault is what an unavailable store is given to recover.
 const retryAfterDefault = time.Second
 
+// retryAfterBusy is what the compiler of uploads is given to finish one.
+const retryAfterBusy = 5 * time.Second
+
 // problemOf is the one place where errors become answers. The detail of an error that is not the caller's to mend is
 // not shown but logged under the request's id.
 func (s *Server) problemOf(ctx context.Context, err error) *Problem {
@@ -172,6 +175,11 @@ func classify(err error) *Problem {
 		return p
 	}
 	switch {
+	case errors.Is(err, handlers.ErrBusy):
+		p := newProblem(CodeLimitExceeded, "%s", err)
+		p.Limit = "uploads_waiting"
+		p.RetryAfterMS = retryAfterBusy.Milliseconds()
+		return p
 	case errors.Is(err, queue.ErrNotFound):
 		return newProblem(CodeNotFound, "no such resource")
 	case errors.Is(err, queue.ErrUnavailable), errors.Is(err, queue.ErrClosed), errors.Is(err, errStopping), errors.Is(err, handlers.ErrStopped), errors.Is(err, lifecycle.ErrStopped),
