@@ -230,3 +230,15 @@ func TestForeignIDs(t *testing.T) {
 		t.Errorf("another tenant's job: %v", err)
 	}
 }
+
+func audit(t *testing.T, s *sqliteq.Store) queue.AuditReport {
+	t.Helper()
+	report, err := s.Audit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range report.Faults {
+		t.Errorf("audit: %s", fault)
+	}
+	return report
+}

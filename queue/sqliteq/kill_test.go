@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqliteq_test
 
 import (
@@ -172,16 +174,4 @@ func checkAfterKill(t *testing.T, dir string, enqueued, settled map[string]bool)
 		}
 	}
 	audit(t, s)
-}
-
-func audit(t *testing.T, s *sqliteq.Store) queue.AuditReport {
-	t.Helper()
-	report, err := s.Audit(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fault := range report.Faults {
-		t.Errorf("audit: %s", fault)
-	}
-	return report
 }

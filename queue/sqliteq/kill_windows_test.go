@@ -1,0 +1,4 @@
+package sqliteq_test
+
+// runChild: the tests that kill children run on unix.
+func runChild() bool { return false }
