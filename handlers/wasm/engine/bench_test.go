@@ -12,17 +12,16 @@ import (
 func BenchmarkFreshInstance(b *testing.B) {
 	for _, c := range []struct {
 		name    string
-		kind    handlers.Kind
 		payload string
-		module  func() []byte
+		load    func() *Module
 	}{
-		{"empty", handlers.KindReactor, "", func() []byte { return nopReactor }},
-		{"echo", handlers.KindReactor, "payload", wasmtest.EchoReactor},
-		{"go-reactor", handlers.KindReactor, "count", func() []byte { return guest(b, "reactor", wasmtest.GoReactor) }},
-		{"go-command", handlers.KindCommand, "echo x", func() []byte { return guest(b, "command", wasmtest.GoCommand) }},
+		{"empty", "", func() *Module { return load(b, handlers.KindReactor, nopReactor) }},
+		{"echo", "payload", func() *Module { return load(b, handlers.KindReactor, wasmtest.EchoReactor()) }},
+		{"go-reactor", "count", func() *Module { return goReactor(b) }},
+		{"go-command", "echo x", func() *Module { return goCommand(b) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			m := load(b, c.kind, c.module())
+			m := c.load()
 			b.ReportAllocs()
 			for b.Loop() {
 				if out := m.Run(b.Context(), attempt.New(input(c.payload), &reports{})); out.Kind != handlers.OutcomeSucceeded {
@@ -35,12 +34,9 @@ func BenchmarkFreshInstance(b *testing.B) {
 
 // BenchmarkLoad is making a compiled Go guest ready to run, once per runner.
 func BenchmarkLoad(b *testing.B) {
-	module, dir := guest(b, "reactor", wasmtest.GoReactor), b.TempDir()
-	if err := Compile(b.Context(), module, dir); err != nil {
-		b.Fatal(err)
-	}
+	module := guests.module(b, "reactor", wasmtest.GoReactor)
 	for b.Loop() {
-		m, err := Load(b.Context(), module, handlers.KindReactor, dir)
+		m, err := Load(b.Context(), module, handlers.KindReactor, guests.cache)
 		if err != nil {
 			b.Fatal(err)
 		}

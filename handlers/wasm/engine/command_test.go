@@ -8,12 +8,11 @@ import (
 	"github.com/taskhost/taskhost/abi"
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm/engine/attempt"
-	"github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
 func TestGoCommand(t *testing.T) {
 	t.Parallel()
-	m := load(t, handlers.KindCommand, guest(t, "command", wasmtest.GoCommand))
+	m := goCommand(t)
 	for name, c := range map[string]struct {
 		payload string
 		kind    handlers.OutcomeKind
@@ -53,7 +52,7 @@ func TestGoCommand(t *testing.T) {
 
 func TestGoCommandEnvironment(t *testing.T) {
 	t.Parallel()
-	m := load(t, handlers.KindCommand, guest(t, "command", wasmtest.GoCommand))
+	m := goCommand(t)
 	in := input("env")
 	in.Config["TASKHOST_TENANT"] = "forged"
 	in.Config["BAD=NAME"] = "x"
@@ -73,7 +72,7 @@ func TestGoCommandEnvironment(t *testing.T) {
 // There is no file system at all: every way to one fails, and nothing outside is touched.
 func TestCase093NoFileSystem(t *testing.T) {
 	t.Parallel()
-	m := load(t, handlers.KindCommand, guest(t, "command", wasmtest.GoCommand))
+	m := goCommand(t)
 	out := m.Run(t.Context(), attempt.New(input("files"), &reports{}))
 	lines := strings.Split(strings.TrimSpace(string(out.Result)), "\n")
 	if out.Kind != handlers.OutcomeSucceeded || len(lines) != 7 {
@@ -89,7 +88,7 @@ func TestCase093NoFileSystem(t *testing.T) {
 // A sleep ends with the attempt: at its deadline, or when it is stopped.
 func TestCase088SleepEndsAtDeadline(t *testing.T) {
 	t.Parallel()
-	m := load(t, handlers.KindCommand, guest(t, "command", wasmtest.GoCommand))
+	m := goCommand(t)
 	in := input("sleep 3600s")
 	in.Deadline = time.Now().Add(200 * time.Millisecond)
 	out := m.Run(t.Context(), attempt.New(in, &reports{}))

@@ -15,7 +15,19 @@ import (
 	"github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "engine-test-")
+	if err != nil {
+		panic(err)
+	}
+	guests.cache = dir
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := os.RemoveAll(dir); err != nil {
+			panic(err)
+		}
+		os.Exit(code)
+	}))
+}
 
 // load compiles and loads a module as compile child and runner do.
 func load(tb testing.TB, kind handlers.Kind, module []byte) *Module {
@@ -24,6 +36,11 @@ func load(tb testing.TB, kind handlers.Kind, module []byte) *Module {
 	if err := Compile(tb.Context(), module, dir); err != nil {
 		tb.Fatal(err)
 	}
+	return loadFrom(tb, kind, module, dir)
+}
+
+func loadFrom(tb testing.TB, kind handlers.Kind, module []byte, dir string) *Module {
+	tb.Helper()
 	m, err := Load(tb.Context(), module, kind, dir)
 	if err != nil {
 		tb.Fatal(err)
@@ -81,12 +98,39 @@ func (r *reports) Checkpoint(data []byte) abi.Errno {
 
 func (r *reports) text() string { return strings.Join(r.lines, "\n") }
 
-// guest builds a guest from testdata once per process.
-func guest(tb testing.TB, name string, build func(testing.TB, string, ...string) []byte) []byte {
+// goGuests are the guests in testdata, built and compiled once per process: that is most of what these tests cost.
+type goGuests struct {
+	mu    sync.Mutex
+	made  map[string][]byte
+	cache string
+}
+
+var guests = goGuests{made: map[string][]byte{}}
+
+func (g *goGuests) module(tb testing.TB, name string, build func(testing.TB, string, ...string) []byte) []byte {
 	tb.Helper()
-	source, err := os.ReadFile("testdata/" + name + ".go")
-	if err != nil {
-		tb.Fatal(err)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.made[name] == nil {
+		source, err := os.ReadFile("testdata/" + name + ".go")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		module := build(tb, string(source))
+		if err := Compile(tb.Context(), module, g.cache); err != nil {
+			tb.Fatal(err)
+		}
+		g.made[name] = module
 	}
-	return build(tb, string(source))
+	return g.made[name]
+}
+
+func goCommand(tb testing.TB) *Module {
+	tb.Helper()
+	return loadFrom(tb, handlers.KindCommand, guests.module(tb, "command", wasmtest.GoCommand), guests.cache)
+}
+
+func goReactor(tb testing.TB) *Module {
+	tb.Helper()
+	return loadFrom(tb, handlers.KindReactor, guests.module(tb, "reactor", wasmtest.GoReactor), guests.cache)
 }

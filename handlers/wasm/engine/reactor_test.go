@@ -7,12 +7,11 @@ import (
 	"github.com/taskhost/taskhost/abi"
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm/engine/attempt"
-	"github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
 func TestGoReactorHostCalls(t *testing.T) {
 	t.Parallel()
-	m := load(t, handlers.KindReactor, guest(t, "reactor", wasmtest.GoReactor))
+	m := goReactor(t)
 	r := &reports{}
 	out := m.Run(t.Context(), attempt.New(input("all"), r))
 	if out.Kind != handlers.OutcomeSucceeded || string(out.Result) != "job-1 2 t-1 error north" {
@@ -34,7 +33,7 @@ func TestGoReactorHostCalls(t *testing.T) {
 // Every job sees what initialisation left and nothing of other jobs.
 func TestCase098InitialisedOncePerInstance(t *testing.T) {
 	t.Parallel()
-	m := load(t, handlers.KindReactor, guest(t, "reactor", wasmtest.GoReactor))
+	m := goReactor(t)
 	for range 2 {
 		if out := m.Run(t.Context(), attempt.New(input("count"), &reports{})); string(out.Result) != "xx" {
 			t.Errorf("%s %q %v", out.Kind, out.Result, out.Error)
@@ -45,7 +44,7 @@ func TestCase098InitialisedOncePerInstance(t *testing.T) {
 // An attempt is over when its export returns; goroutines left behind do not run on.
 func TestCase100LeftoversDoNotRun(t *testing.T) {
 	t.Parallel()
-	m := load(t, handlers.KindReactor, guest(t, "reactor", wasmtest.GoReactor))
+	m := goReactor(t)
 	r := &reports{}
 	start := time.Now()
 	out := m.Run(t.Context(), attempt.New(input("leave"), r))

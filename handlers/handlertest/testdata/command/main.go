@@ -2,7 +2,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -11,6 +10,8 @@ import (
 )
 
 var runs int
+
+func complain(line string) { os.Stderr.WriteString(line + "\n") }
 
 func main() {
 	runs++
@@ -27,29 +28,29 @@ func main() {
 	case "exactly":
 		os.Stdout.WriteString(strings.Repeat("x", int(number)))
 	case "retry":
-		fmt.Fprintln(os.Stderr, arg)
+		complain(arg)
 		os.Exit(75)
 	case "permanent":
-		fmt.Fprintln(os.Stderr, arg)
+		complain(arg)
 		os.Exit(65)
 	case "log":
-		fmt.Fprintln(os.Stderr, data)
+		complain(data)
 	case "metadata":
 		var all []string
 		for _, key := range []string{"JOB_ID", "TENANT", "QUEUE", "TYPE", "ATTEMPT", "MAX_ATTEMPTS"} {
 			all = append(all, os.Getenv("TASKHOST_"+key))
 		}
-		fmt.Print(strings.Join(append(all, "none", os.Getenv("REGION")), " "))
+		os.Stdout.WriteString(strings.Join(append(all, "none", os.Getenv("REGION")), " "))
 	case "sleep":
-		fmt.Fprintln(os.Stderr, "running")
+		complain("running")
 		time.Sleep(time.Duration(number) * time.Millisecond)
 	case "spin":
-		fmt.Fprintln(os.Stderr, "running")
+		complain("running")
 		for {
 			runs++
 		}
 	case "count":
-		fmt.Print(runs)
+		os.Stdout.WriteString(strconv.Itoa(runs))
 	case "trap":
 		panic("the handler broke down")
 	case "hog":
@@ -57,7 +58,7 @@ func main() {
 			hog = append(hog, make([]byte, 1<<20))
 		}
 	default:
-		fmt.Fprintln(os.Stderr, "no verb", verb)
+		complain("no verb " + verb)
 		os.Exit(64)
 	}
 }

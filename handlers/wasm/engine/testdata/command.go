@@ -2,12 +2,18 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
+
+func print(all ...string) {
+	for _, s := range all {
+		os.Stdout.WriteString(s)
+	}
+}
 
 func main() {
 	in, err := io.ReadAll(os.Stdin)
@@ -17,14 +23,15 @@ func main() {
 	verb, rest, _ := strings.Cut(string(in), " ")
 	switch verb {
 	case "echo":
-		fmt.Print(rest)
+		print(rest)
 	case "env":
-		fmt.Println(os.Args[0], strings.Join(os.Environ(), " "))
+		print(os.Args[0], " ", strings.Join(os.Environ(), " "))
 	case "exit":
-		var code int
-		fmt.Sscan(rest, &code)
-		fmt.Fprintln(os.Stderr, "going to exit")
-		fmt.Fprintln(os.Stderr, "last words")
+		code, err := strconv.Atoi(rest)
+		if err != nil {
+			panic(err)
+		}
+		os.Stderr.WriteString("going to exit\nlast words\n")
 		os.Exit(code)
 	case "panic":
 		panic(rest)
@@ -35,17 +42,17 @@ func main() {
 		}
 		start := time.Now()
 		time.Sleep(d)
-		fmt.Print(time.Since(start) >= d)
+		print(strconv.FormatBool(time.Since(start) >= d))
 	case "files":
 		for _, err := range []error{
 			os.WriteFile("/etc/passwd", nil, 0o600), os.Mkdir("x", 0o700), os.Symlink("../../../etc/passwd", "l"), os.Rename("a", "b"), os.Remove("a"),
 		} {
-			fmt.Println(err)
+			print(err.Error(), "\n")
 		}
 		_, err := os.ReadFile("../../../etc/passwd")
-		fmt.Println(err)
+		print(err.Error(), "\n")
 		_, err = os.ReadDir("/")
-		fmt.Println(err)
+		print(err.Error(), "\n")
 	case "hog":
 		var all [][]byte
 		for {
@@ -56,6 +63,6 @@ func main() {
 		}
 	case "close":
 		os.Stdout.Close()
-		fmt.Print("lost")
+		print("lost")
 	}
 }
