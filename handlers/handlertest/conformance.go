@@ -24,8 +24,8 @@ type Harness struct {
 	Version *handlers.Version
 	// Command: the handler cannot use host calls, so what needs them is left out.
 	Command bool
-	// Killable: the runtime stops handlers that do not stop by themselves.
-	Killable bool
+	// Sandboxed: the runtime keeps a handler to its limits, gives every job a fresh instance, and stops what does not stop by itself.
+	Sandboxed bool
 	// Crash makes the process that runs an invocation die; nil if the handler shares the process of the test.
 	Crash func(tb testing.TB)
 }
@@ -61,19 +61,19 @@ func Run(t *testing.T, h Harness) {
 		{"Defers", testDefers, Harness.hasCalls},
 		{"Traps", testTrap, nil},
 		{"Logs", testLogs, nil},
-		{"LogLimit", testLogLimit, nil},
+		{"LogLimit", testLogLimit, Harness.confines},
 		{"Progress", testProgress, Harness.hasCalls},
 		{"Checkpoint", testCheckpoint, Harness.hasCalls},
-		{"CheckpointFails", testCheckpointFails, Harness.hasCalls},
+		{"CheckpointFails", testCheckpointFails, func(h Harness) bool { return h.hasCalls() && h.confines() }},
 		{"Metadata", testMetadata, nil},
-		{"ResultLimit", testResultLimit, nil},
-		{"MemoryLimit", testMemoryLimit, Harness.kills},
-		{"FreshEveryTime", testFresh, nil},
+		{"ResultLimit", testResultLimit, Harness.confines},
+		{"MemoryLimit", testMemoryLimit, Harness.confines},
+		{"FreshEveryTime", testFresh, Harness.confines},
 		{"ManyAtOnce", testMany, nil},
 		{"DeadlineWhileSleeping", testSleepDeadline, nil},
-		{"DeadlineWhileComputing", testSpinDeadline, Harness.kills},
+		{"DeadlineWhileComputing", testSpinDeadline, Harness.confines},
 		{"CancelWhileSleeping", testCancelSleep, nil},
-		{"CancelWhileComputing", testCancelSpin, Harness.kills},
+		{"CancelWhileComputing", testCancelSpin, Harness.confines},
 		{"StopsWhenAsked", testStopsWhenAsked, Harness.hasCalls},
 		{"AlreadyCancelled", testAlreadyCancelled, nil},
 		{"Alone", testAlone, nil},
@@ -86,7 +86,7 @@ func Run(t *testing.T, h Harness) {
 }
 
 func (h Harness) hasCalls() bool { return !h.Command }
-func (h Harness) kills() bool    { return h.Killable }
+func (h Harness) confines() bool { return h.Sandboxed }
 
 func (h Harness) invoke(t *testing.T, s Script) (handlers.Outcome, *Recorder) {
 	t.Helper()

@@ -45,6 +45,9 @@ func (f *Func) Prepare(context.Context, *handlers.Version, func(context.Context)
 // Invoke runs the function. A panic of it is an OutcomeRetry of kind trap, a failure after the deadline one of kind deadline, a
 // failure after the end of ctx is OutcomeInterrupted. Whatever else the function returns is passed on, with Duration filled in.
 func (f *Func) Invoke(ctx context.Context, inv *handlers.Invocation) (out handlers.Outcome) {
+	if ctx.Err() != nil {
+		return stopped(ctx, 0)
+	}
 	select {
 	case f.slots <- struct{}{}:
 		defer func() { <-f.slots }()

@@ -89,13 +89,13 @@ func TestConformance(t *testing.T) {
 		t.Parallel()
 		r := newRuntime(t, nil)
 		v := upload(t, r, "reactor", guests.Reactor(t))
-		handlertest.Run(t, handlertest.Harness{Runtime: r, Version: v, Killable: true, Crash: crash(r)})
+		handlertest.Run(t, handlertest.Harness{Runtime: r, Version: v, Sandboxed: true, Crash: crash(r)})
 	})
 	t.Run("Command", func(t *testing.T) {
 		t.Parallel()
 		r := newRuntime(t, nil)
 		v := upload(t, r, "command", guests.Command(t))
-		handlertest.Run(t, handlertest.Harness{Runtime: r, Version: v, Command: true, Killable: true, Crash: crash(r)})
+		handlertest.Run(t, handlertest.Harness{Runtime: r, Version: v, Command: true, Sandboxed: true, Crash: crash(r)})
 	})
 }
 

@@ -15,13 +15,13 @@ const (
 
 // What a descriptor is and allows; numbers of the specification.
 const (
-	filetypeCharacterDevice = 2
-	rightFdRead             = 1 << 1
-	rightFdstatSetFlags     = 1 << 3
-	rightFdWrite            = 1 << 6
-	rightFilestatGet        = 1 << 21
-	rightPollFd             = 1 << 27
-	flagAppend              = 1
+	filetypeUnknown     = 0 // a character device would pass for a terminal
+	rightFdRead         = 1 << 1
+	rightFdstatSetFlags = 1 << 3
+	rightFdWrite        = 1 << 6
+	rightFilestatGet    = 1 << 21
+	rightPollFd         = 1 << 27
+	flagAppend          = 1
 )
 
 func (c *call) open(fd uint32) bool { return fd <= stderr && !c.Closed[fd] }
@@ -89,7 +89,7 @@ func fdFdstatGet(c *call) errno {
 		return eFAULT
 	}
 	clear(stat)
-	stat[0] = filetypeCharacterDevice
+	stat[0] = filetypeUnknown
 	rights := uint64(rightFdstatSetFlags | rightFilestatGet | rightPollFd)
 	if fd == stdin {
 		rights |= rightFdRead
@@ -112,7 +112,7 @@ func fdFilestatGet(c *call) errno {
 	}
 	clear(stat)
 	binary.LittleEndian.PutUint64(stat[8:], uint64(fd)+1) // inode
-	stat[16] = filetypeCharacterDevice
+	stat[16] = filetypeUnknown
 	binary.LittleEndian.PutUint64(stat[24:], 1) // links
 	return ok
 }
