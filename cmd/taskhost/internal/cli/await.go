@@ -197,7 +197,7 @@ func timeline(job *apiclient.Job) string {
 	return line
 }
 
-// handlerTypes lists the types that are served.
+// handlerTypes lists the types that are served, without patterns.
 func handlerTypes(ctx context.Context, c *apiclient.Client) ([]string, error) {
 	list, _, err := listHandlers(ctx, c)
 	if err != nil {
@@ -205,7 +205,9 @@ func handlerTypes(ctx context.Context, c *apiclient.Client) ([]string, error) {
 	}
 	var types []string
 	for _, h := range list {
-		types = append(types, h.Type)
+		if !strings.HasSuffix(h.Type, "*") {
+			types = append(types, h.Type)
+		}
 	}
 	return types, nil
 }

@@ -193,7 +193,7 @@ func TestStartedAs(t *testing.T) {
 		{"/tmp/go-build123/b001/exe/taskhost", "/tmp/go-build123/b001/exe/taskhost", false, "go run ./cmd/taskhost"},
 		{"/usr/bin/taskhost", "taskhost", true, "taskhost"},
 		{"/src/bin/taskhost", "./bin/taskhost", false, "./bin/taskhost"},
-		{"/src/bin/taskhost", "./bin/taskhost", true, "./bin/taskhost"},
+		{"/src/bin/taskhost", "./bin/taskhost", true, "taskhost"},
 		{"/src/bin/taskhost", "taskhost", false, "/src/bin/taskhost"},
 		{"/tmp/cli.test", "/tmp/cli.test", false, "taskhost"},
 	} {

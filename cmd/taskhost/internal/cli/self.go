@@ -25,7 +25,7 @@ func startedAs(exe, typed string, onPath bool) string {
 		return "taskhost"
 	case strings.Contains(filepath.ToSlash(exe), "/go-build"):
 		return "go run ./cmd/taskhost"
-	case onPath && !strings.Contains(typed, "/"):
+	case onPath:
 		return "taskhost"
 	case strings.Contains(typed, "/"):
 		return typed

@@ -22,8 +22,9 @@ func (a *App) storeCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the books of the store: every job in exactly one place",
-		Long:  "Check the books of the store in --data-dir, which no server may be using. The exit code is 1 when something is wrong.",
-		Args:  args(0, 0),
+		Long: `Check the books of the store in --data-dir, which no server may be using. The exit code is 1 when something is wrong. As with every
+opening, jobs that were running when their server died are ready again and count a crash.`,
+		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()

@@ -308,7 +308,12 @@ func (s *server) running(queue string, n int) {
 	defer again.Stop()
 	for {
 		var q struct{ Running int }
-		s.ok("GET", "/v1/queues/"+queue, "", &q)
+		status, answer := s.call(http.MethodGet, "/v1/queues/"+queue, nil, "")
+		if status == http.StatusOK { // 404: nothing was enqueued yet
+			if err := json.Unmarshal(answer, &q); err != nil {
+				s.t.Fatal(err)
+			}
+		}
 		if q.Running >= n {
 			return
 		}
