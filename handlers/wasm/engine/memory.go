@@ -3,9 +3,9 @@ package engine
 import (
 	"fmt"
 	"os"
-	"syscall"
 
 	"github.com/tetratelabs/wazero/experimental"
+	"golang.org/x/sys/unix"
 )
 
 const wasmPage = 64 << 10
@@ -57,14 +57,14 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 func (m *memory) commit(size uint64) error {
 	if m.region == nil && m.limit > 0 {
-		region, err := syscall.Mmap(-1, 0, int(m.limit), syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+		region, err := unix.Mmap(-1, 0, int(m.limit), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 		if err != nil {
 			return fmt.Errorf("reserve %d bytes of address space: %w", m.limit, os.NewSyscallError("mmap", err))
 		}
 		m.region = region
 	}
 	if size > m.size {
-		if err := syscall.Mprotect(m.region[m.size:size], syscall.PROT_READ|syscall.PROT_WRITE); err != nil {
+		if err := unix.Mprotect(m.region[m.size:size], unix.PROT_READ|unix.PROT_WRITE); err != nil {
 			return fmt.Errorf("%d bytes of memory: %w", size, os.NewSyscallError("mprotect", err))
 		}
 		m.size = size
@@ -82,5 +82,5 @@ func (m *memory) release() error {
 	}
 	region := m.region
 	m.region, m.size = nil, 0
-	return os.NewSyscallError("munmap", syscall.Munmap(region))
+	return os.NewSyscallError("munmap", unix.Munmap(region))
 }

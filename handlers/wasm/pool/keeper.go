@@ -89,7 +89,7 @@ func (p *Pool) bury(r *runner) bool {
 		p.stats.Violations++
 		p.lastErr = why
 		r.log.Error("a runner was killed", "error", why)
-	case fateOwn:
+	case fateDied:
 		p.stats.Crashed++
 		p.lastErr = why
 		r.log.Error("a runner died", "error", why, "attempts", r.slots.busy)

@@ -19,7 +19,8 @@ import (
 type fate int
 
 const (
-	fateOwn       fate = iota // not ended by the pool: it died by itself
+	fateNone      fate = iota // it lives
+	fateDied                  // it died by itself
 	fateKilled                // an attempt did not end
 	fateViolation             // it broke the protocol
 	fateStopped               // it is not needed any more
@@ -140,7 +141,7 @@ func (r *runner) handshake(ctx context.Context) (err error) {
 func (r *runner) end(f fate, why error, kill bool) {
 	r.mu.Lock()
 	r.ended = true
-	if r.fate == fateOwn {
+	if r.fate == fateNone {
 		r.fate, r.why = f, why
 	}
 	r.mu.Unlock()
@@ -179,17 +180,15 @@ func (r *runner) reap(exited <-chan error) {
 	r.ended = true
 	r.mu.Unlock()
 	r.awaitReaders()
+	died := deathError(exit, r.stderr.firstLine())
 	r.mu.Lock()
+	if r.fate == fateNone {
+		r.fate, r.why = fateDied, died
+	}
 	f, why := r.fate, r.why
 	flights := r.flights
 	r.flights = nil
 	r.mu.Unlock()
-	if f == fateOwn {
-		why = deathError(exit, r.stderr.firstLine())
-		r.mu.Lock()
-		r.why = why
-		r.mu.Unlock()
-	}
 	for _, fl := range flights {
 		fl.lost(f, why)
 	}

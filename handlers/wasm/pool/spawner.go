@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/taskhost/taskhost/handlers/wasm/link"
@@ -48,7 +47,7 @@ type process struct {
 // start starts a process with one end of a socket pair as descriptor 3, nothing else open, and an empty environment. It dies with this
 // process. Its stderr goes to stderr.
 func (s *spawner) start(command []string, stderr io.Writer) (*process, error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	fds, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("socket pair: %w", os.NewSyscallError("socketpair", err))
 	}
@@ -63,7 +62,7 @@ func (s *spawner) start(command []string, stderr io.Writer) (*process, error) {
 	cmd.Stderr = stderr
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.WaitDelay = time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = processAttributes()
 	done := make(chan error, 1)
 	s.requests <- func() { done <- cmd.Start() }
 	if err := <-done; err != nil {

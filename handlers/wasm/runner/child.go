@@ -101,11 +101,16 @@ const (
 	dataBase      = 1 << 30   // Go heap, native code, threads, and the stacks of some runaway recursions
 )
 
+// gcPercent lets the Go heap grow to five times what is in use before it is collected. A collection waits for every guest that computes, and
+// everything else in the runner waits for the collection, so there should be few.
+const gcPercent = 400
+
 // limit bounds the process beyond what it uses already. RLIMIT_DATA counts writable private mappings, so the guests' reservations cost nothing until they
 // are used; RLIMIT_AS would count them. A runner beyond its limit dies, and its jobs crash: the machine goes on.
 func limit(c Config) error {
 	// Every slot may hold a processor of the Go scheduler for as long as its guest computes. Some must be left for the connection.
 	runtime.GOMAXPROCS(c.Slots + 2)
+	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(goHeapBase + int64(c.Slots)*goHeapPerSlot)
 	return setRlimits(uint64(dataBase) + uint64(c.Slots)*(goHeapPerSlot+uint64(c.MemoryPerSlot)))
 }
