@@ -57,7 +57,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 func (m *memory) commit(size uint64) error {
 	if m.region == nil && m.limit > 0 {
-		region, err := unix.Mmap(-1, 0, int(m.limit), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+		region, err := unix.Mmap(-1, 0, int(m.limit), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
 		if err != nil {
 			return fmt.Errorf("reserve %d bytes of address space: %w", m.limit, os.NewSyscallError("mmap", err))
 		}
