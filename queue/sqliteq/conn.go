@@ -15,7 +15,8 @@ import (
 )
 
 // conn is one connection to the database, used by one goroutine at a time, with its prepared statements. It goes to the
-// driver directly: database/sql costs a lock, a pool and several allocations per statement, which group commit feels.
+// driver directly: measured on a single-row insert inside a transaction, database/sql takes a tenth more time and three
+// times the memory, and its pool is of no use to a single writer.
 type conn struct {
 	dc    driver.Conn
 	stmts map[string]driver.Stmt
