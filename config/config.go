@@ -50,7 +50,7 @@ type Worker struct {
 	Queues      []string      `koanf:"queues"`       // queues to serve, for every tenant; default ["*"]: all
 	Lease       time.Duration `koanf:"lease"`        // how long a job stays with a host that fell silent; 1s–1h, default 15s
 	Drain       time.Duration `koanf:"drain"`        // how long running jobs may finish when the host stops; 0s–1h, default 30s
-	HandlerWait time.Duration `koanf:"handler_wait"` // how long a job waits for a handler of its type before it is dead; 0s–7d, default 5m
+	HandlerWait time.Duration `koanf:"handler_wait"` // how long a job waits for a handler of its type before it is dead; 1s–7d, default 5m
 }
 
 // Wasm says how WebAssembly handlers run.

@@ -6,7 +6,7 @@
 // Flags win over the environment, that over the file, that over the defaults (Default). Maps (queues, tenants) are merged
 // key by key; lists (roles, worker.queues, handlers) are replaced whole.
 //
-//   - The file is YAML, TOML or JSON by its extension. Paths in it are relative to the folder of the file, paths in
+//   - REFERENCE.md lists every key. The file is YAML, TOML or JSON by its extension. Paths in it are relative to the folder of the file, paths in
 //     flags and variables to the working directory.
 //   - A variable is TASKHOST_ and the path of the key in capitals, with two underscores between levels:
 //     TASKHOST_WORKER__LEASE=20s, TASKHOST_QUEUES__HIGH_PRIO__WEIGHT=5. A queue or tenant is the one of the file whose name

@@ -181,6 +181,20 @@ func TestNothingSetGivesTheDefaults(t *testing.T) {
 	}
 }
 
+func TestLoadLeavesItsBaseAlone(t *testing.T) {
+	t.Parallel()
+	base := Default()
+	base.Queues = map[string]Queue{"low": {Weight: new(2.0)}}
+	file := write(t, "c.yaml", "roles: [worker]\nworker: {queues: [a]}\nqueues: {low: {weight: 3}, high: {}}")
+	c := mustLoad(t, Source{File: file, Base: &base}).Config
+	if *base.Queues["low"].Weight != 2 || len(base.Queues) != 1 || base.Roles[0] != RoleAPI || base.Worker.Queues[0] != "*" {
+		t.Errorf("the base was changed: %+v", base)
+	}
+	if *c.Queues["low"].Weight != 3 || len(c.Queues) != 2 || !slices.Equal(c.Roles, []string{RoleWorker}) {
+		t.Errorf("got %+v", c)
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	file := write(t, "c.yaml", "listen: 127.0.0.1:1\ndata_dir: file\nworker: {lease: 20s, drain: 10s}\nroles: [worker]\nqueues: {low: {weight: 2, priority: 7}}")

@@ -34,7 +34,7 @@ func schema() *shape {
 			"queues":       wordList(queueOrAll),
 			"lease":        value(duration(time.Second, time.Hour)),
 			"drain":        value(duration(0, time.Hour)),
-			"handler_wait": value(duration(0, 7*day)),
+			"handler_wait": value(duration(time.Second, 7*day)),
 		}),
 		"wasm": object(map[string]*shape{
 			"runners":       value(count(1024)),

@@ -247,7 +247,7 @@ func TestCaseCheck(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{`{}`, `{"payload":1}`, `{"payload":1,"payload_text":"","want":1}`, `{"payload":1,"want":1,"want_text":""}`,
-		`{"payload":1,"want":1,"attempt":-1}`, `{"payload":1,"want":1}{}`, `[`, `{"payload":1,"want":1,"wnat":1}`} {
+		`{"payload":1,"want":1,"attempt":-1}`, `{"payload":1,"want":1}{}`, `[`, `{"payload":1,"want":1,"extra":1}`} {
 		if _, err := read(bad); err == nil {
 			t.Errorf("%s is no case", bad)
 		}
@@ -278,5 +278,12 @@ func TestManifest(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != ExitUsage) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
+	}
+}
+
+func writeTest(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -95,14 +95,11 @@ func openRuntime(c *config.Config, exe string, log *slog.Logger) (Runtime, error
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
 	}
-	largest := c.Defaults.Memory
-	for _, h := range c.Handlers {
-		largest = max(largest, h.Memory)
-	}
+	capacity := c.Capacity(config.ThisMachine()) // what config check prints
 	o := wasm.Options{
 		DataDir: c.DataDir, Command: func(role string) []string { return []string{exe, role} },
-		Runners: int(c.Wasm.Runners), Slots: int(c.Wasm.Slots),
-		Limits: handlerLimits(c.Defaults), MaxMemoryBytes: int64(largest), Logger: log.With("part", "wasm"),
+		Runners: capacity.Runners, Slots: capacity.SlotsPerRunner,
+		Limits: handlerLimits(c.Defaults), MaxMemoryBytes: int64(capacity.MemoryPerJob), Logger: log.With("part", "wasm"),
 	}
 	if !c.HasRole(config.RoleWorker) {
 		o.Runners, o.Slots = 1, 1 // uploads are admitted here, jobs run elsewhere
