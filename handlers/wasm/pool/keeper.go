@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -64,12 +65,15 @@ func (p *Pool) runOne(extra bool) (useful bool) {
 	if unused {
 		r.end(fateStopped, errIdle, false)
 	}
+	var pulse sync.WaitGroup
+	pulse.Go(func() { p.pulse(r) })
 	select {
 	case <-r.dead:
 	case <-p.ctx.Done():
 		r.end(fateStopped, context.Cause(p.ctx), false)
 		<-r.dead
 	}
+	pulse.Wait()
 	return p.bury(r)
 }
 

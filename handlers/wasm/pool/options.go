@@ -96,5 +96,6 @@ type RunnerStats struct {
 	Done     int // attempts begun since its start
 	Alone    bool
 	Draining bool
+	Stalled  bool // it did not answer when it was last asked
 	Engine   string
 }

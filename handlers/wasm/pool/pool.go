@@ -176,7 +176,7 @@ func (p *Pool) Stats() Stats {
 	for r := range p.runners {
 		s.Runners = append(s.Runners, RunnerStats{
 			PID: r.proc.cmd.Process.Pid, Since: r.since, Engine: r.engine,
-			Busy: r.slots.busy, Done: r.slots.begun, Alone: r.slots.alone, Draining: r.slots.draining,
+			Busy: r.slots.busy, Done: r.slots.begun, Alone: r.slots.alone, Draining: r.slots.draining, Stalled: r.slots.stalled,
 		})
 	}
 	slices.SortFunc(s.Runners, func(a, b RunnerStats) int { return a.PID - b.PID })

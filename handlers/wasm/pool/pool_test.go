@@ -364,6 +364,55 @@ func TestAlone(t *testing.T) {
 	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 }) // the extra one goes
 }
 
+// A runner that has come to a standstill keeps its attempts, and gets no new ones until it answers again.
+func TestStalledRunnerGetsNothing(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, func(o *Options) { o.Runners = 2 })
+	sleep, echo := compile(t, sleeper(60_000)), compile(t, echo())
+	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 2 })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out := make(chan handlers.Outcome, 1)
+	go func() { out <- p.Invoke(ctx, invocation(nil, time.Minute), sleep) }()
+	var pid int
+	waitFor(t, p, func(s Stats) bool {
+		for _, r := range s.Runners {
+			if r.Busy == 1 {
+				pid = r.PID
+			}
+		}
+		return pid != 0
+	})
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stalled := func(s Stats) bool {
+		for _, r := range s.Runners {
+			if r.PID == pid {
+				return r.Stalled
+			}
+		}
+		return false
+	}
+	waitFor(t, p, stalled)
+	var wg sync.WaitGroup
+	for range 8 { // twice what the other one has slots
+		wg.Go(func() {
+			if o := p.Invoke(t.Context(), invocation([]byte("x"), time.Minute), echo); string(o.Result) != "x" {
+				t.Errorf("%s %v", o.Kind, o.Error)
+			}
+		})
+	}
+	wg.Wait()
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, p, func(s Stats) bool { return !stalled(s) })
+	cancel(handlers.ErrCancelled)
+	if o := <-out; o.Kind != handlers.OutcomeInterrupted {
+		t.Errorf("%s %v", o.Kind, o.Error)
+	}
+}
+
 func TestStartFailures(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

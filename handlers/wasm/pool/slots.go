@@ -15,6 +15,7 @@ type slots struct {
 	extra    bool // runs only attempts that want to be alone
 	alone    bool // its one attempt runs alone
 	draining bool // takes no more
+	stalled  bool // it did not answer when it was last asked
 }
 
 // waiter is an attempt that waits for a slot.
@@ -110,7 +111,7 @@ func (p *Pool) pick(alone bool) *runner {
 	var best *runner
 	for r := range p.runners {
 		s := &r.slots
-		if s.draining || s.alone || s.busy >= p.opts.Slots || s.extra && !alone || alone && s.busy > 0 {
+		if s.draining || s.stalled || s.alone || s.busy >= p.opts.Slots || s.extra && !alone || alone && s.busy > 0 {
 			continue
 		}
 		if best == nil || s.busy < best.slots.busy || alone && s.extra {
