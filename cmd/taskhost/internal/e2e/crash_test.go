@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +38,12 @@ func TestKillNineLosesNothing(t *testing.T) {
 	s := serve(t, dir, config)
 	ids := s.enqueue(jobs, `{"type":"sleep","payload":{"ms":500}}`)
 	s.running("default", slots)
+	children := childrenOf(t, s.cmd.Process.Pid)
+	if len(children) < 2 {
+		t.Errorf("the server has %d child processes, want 2 runners", len(children))
+	}
 	s.kill()
+	waitGone(t, children, 5*time.Second)
 
 	restart := time.Now()
 	s = serve(t, dir, config)
@@ -70,5 +76,61 @@ func TestKillNineLosesNothing(t *testing.T) {
 	out, errs, code := runProgram(t, nil, "store", "check", "--data-dir", filepath.Join(dir, "data"))
 	if code != 0 {
 		t.Errorf("store check: exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+// childrenOf lists the living child processes of a process.
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	var list []int
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range stats {
+		child, state, parent := readStat(name)
+		if parent == pid && state != "Z" {
+			list = append(list, child)
+		}
+	}
+	return list
+}
+
+// readStat reads the first fields of /proc/PID/stat; zeros for a process that is gone.
+func readStat(name string) (pid int, state string, parent int) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return 0, "", 0
+	}
+	// The name of the program is in parentheses and may hold anything.
+	head, tail, _ := strings.Cut(string(data), " (")
+	rest := tail[strings.LastIndexByte(tail, ')')+1:]
+	if _, err := fmt.Sscan(head, &pid); err != nil {
+		return 0, "", 0
+	}
+	if _, err := fmt.Sscan(rest, &state, &parent); err != nil {
+		return 0, "", 0
+	}
+	return pid, state, parent
+}
+
+// waitGone waits until processes are gone, or dead and only not yet collected by whoever adopted them.
+func waitGone(t *testing.T, pids []int, within time.Duration) {
+	t.Helper()
+	again, deadline := time.NewTicker(10*time.Millisecond), time.After(within)
+	defer again.Stop()
+	for _, pid := range pids {
+		for {
+			_, state, _ := readStat(fmt.Sprintf("/proc/%d/stat", pid))
+			if state == "" || state == "Z" || state == "X" {
+				break
+			}
+			select {
+			case <-again.C:
+			case <-deadline:
+				t.Errorf("process %d outlives its server, in state %s", pid, state)
+				return
+			}
+		}
 	}
 }
