@@ -64,25 +64,27 @@ func (r *runner) receiveWork(stream pluginpb.Handler_WorkClient) error {
 		return err
 	}
 	for _, frame := range msg.GetFrames() {
-		f, _ := r.flight(frame.GetId())
-		if f == nil {
-			return violated("a frame for attempt %d, which is not in flight", frame.GetId())
-		}
-		switch k := frame.GetKind().(type) {
-		case *pluginpb.HandlerFrame_Output:
-			err = f.addOutput(k.Output)
-		case *pluginpb.HandlerFrame_Progress:
-			err = f.progress(k.Progress)
-		case *pluginpb.HandlerFrame_Done:
-			err = f.finish(k.Done)
-		default:
-			err = violated("a frame without a kind")
-		}
-		if err != nil {
+		if err := r.frame(frame); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r *runner) frame(frame *pluginpb.HandlerFrame) error {
+	f, _ := r.flight(frame.GetId())
+	if f == nil {
+		return violated("a frame for attempt %d, which is not in flight", frame.GetId())
+	}
+	switch k := frame.GetKind().(type) {
+	case *pluginpb.HandlerFrame_Output:
+		return f.addOutput(k.Output)
+	case *pluginpb.HandlerFrame_Progress:
+		return f.progress(k.Progress)
+	case *pluginpb.HandlerFrame_Done:
+		return f.finish(k.Done)
+	}
+	return violated("a frame without a kind")
 }
 
 func (r *runner) receiveCall(stream pluginpb.Handler_CallsClient) error {
@@ -90,6 +92,10 @@ func (r *runner) receiveCall(stream pluginpb.Handler_CallsClient) error {
 	if err != nil {
 		return err
 	}
+	return r.call(call)
+}
+
+func (r *runner) call(call *pluginpb.Call) error {
 	f, ended := r.flight(call.GetId())
 	if f == nil {
 		if ended { // it has stopped waiting and ended
@@ -111,6 +117,10 @@ func (r *runner) receiveLogs(stream pluginpb.Handler_LogsClient) error {
 	if err != nil {
 		return err
 	}
+	return r.batch(batch)
+}
+
+func (r *runner) batch(batch *pluginpb.LogBatch) error {
 	for _, line := range batch.GetLines() {
 		f, ended := r.flight(line.GetId())
 		if f == nil {
