@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -66,8 +67,9 @@ func Load(ctx context.Context, module []byte, kind handlers.Kind, cacheDir strin
 	if _, err := wasi.Export(m.runtime.NewHostModuleBuilder(wasi.Module)).Instantiate(ctx); err != nil {
 		return nil, fmt.Errorf("host module %s: %w", wasi.Module, err)
 	}
-	// No name, so that many instances can exist at once; no start functions, as Run calls them itself.
-	m.config = wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	// No name, so that many instances can exist at once; no start functions, as Run calls them itself. The source of random numbers is not
+	// used, as our WASI has its own: wazero would seed a generator of 5 KB for every instance.
+	m.config = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
 	return m, nil
 }
 
