@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == hostileCommand {
 		os.Exit(hostileChild(os.Args[2]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == hostCommand {
+		hostChild()
+	}
 	goleak.VerifyTestMain(m)
 }
 
