@@ -71,12 +71,11 @@ func say(r *runner, kind byte, data []byte) error {
 	switch kind % 3 {
 	case 0:
 		msg := &pluginpb.HandlerFrames{}
-		if proto.Unmarshal(data, msg) != nil {
-			return nil
-		}
-		for _, f := range msg.GetFrames() {
-			if err := r.frame(f); err != nil {
-				return err
+		if proto.Unmarshal(data, msg) == nil {
+			for _, f := range msg.GetFrames() {
+				if err := r.frame(f); err != nil {
+					return err
+				}
 			}
 		}
 	case 1:

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -22,7 +21,7 @@ func TestRunnerDeathsLeakNothing(t *testing.T) {
 	if os.Getenv("TASKHOST_TEST_LONG") != "" {
 		deaths = 1000
 	}
-	p := newPool(t, func(o *Options) { o.Grace, o.Logger = time.Millisecond, slog.New(slog.NewTextHandler(io.Discard, nil)) })
+	p := newPool(t, func(o *Options) { o.Grace, o.Logger = time.Millisecond, slog.New(slog.DiscardHandler) })
 	loop, echo := compile(t, busyLoop()), compile(t, echo())
 	die := func(i int) {
 		if i%2 == 0 {

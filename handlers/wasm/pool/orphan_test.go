@@ -20,12 +20,11 @@ func hostChild() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	for {
+	for range time.Tick(time.Millisecond) {
 		if s := p.Stats(); len(s.Runners) == 1 {
 			fmt.Println("runner", s.Runners[0].PID)
 			select {}
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

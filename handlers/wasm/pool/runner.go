@@ -28,13 +28,14 @@ const (
 
 // runner is one runner process as the pool sees it.
 type runner struct {
-	opts   *Options
-	log    *slog.Logger
-	proc   *process
-	stderr *stderrLog
-	client *grpc.ClientConn
-	engine string
-	since  time.Time
+	opts    *Options
+	log     *slog.Logger
+	proc    *process
+	stderr  *stderrLog
+	client  *grpc.ClientConn
+	closing sync.Once // of client
+	engine  string
+	since   time.Time
 
 	ctx              context.Context // of the streams; ends with the process
 	cancel           context.CancelFunc
@@ -162,9 +163,7 @@ func (r *runner) reap(exited <-chan error) {
 	select {
 	case exit = <-exited:
 	case <-r.ctx.Done(): // asked to go; it has a moment
-		if err := r.client.Close(); err != nil {
-			r.log.Error("close the connection to a runner", "error", err)
-		}
+		r.disconnect()
 		timer := time.NewTimer(stopTimeout)
 		select {
 		case exit = <-exited:
@@ -211,11 +210,18 @@ func (r *runner) awaitReaders() {
 	case <-timer.C:
 	}
 	r.cancel()
-	if err := r.client.Close(); err != nil && !errors.Is(err, grpc.ErrClientConnClosing) {
-		r.log.Error("close the connection to a runner", "error", err)
-	}
+	r.disconnect()
 	<-done
 	r.senders.Wait()
+}
+
+// disconnect closes the connection, unless that was done before.
+func (r *runner) disconnect() {
+	r.closing.Do(func() {
+		if err := r.client.Close(); err != nil {
+			r.log.Error("close the connection to a runner", "error", err)
+		}
+	})
 }
 
 func deathError(exit error, line string) error {
