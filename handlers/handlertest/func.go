@@ -2,7 +2,6 @@ package handlertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -55,8 +54,8 @@ func (f *Func) Invoke(ctx context.Context, inv *handlers.Invocation) (out handle
 		return stopped(ctx, 0)
 	}
 	start := time.Now()
-	call, cancel := context.WithDeadlineCause(ctx, inv.Deadline, errDeadline)
-	defer cancel()
+	call := &deadlineContext{Context: ctx, at: inv.Deadline}
+	defer call.stop()
 	defer func() {
 		if p := recover(); p != nil {
 			out = handlers.Outcome{Kind: handlers.OutcomeRetry, RetryAfter: -1,
@@ -69,15 +68,13 @@ func (f *Func) Invoke(ctx context.Context, inv *handlers.Invocation) (out handle
 		switch {
 		case ctx.Err() != nil:
 			out = stopped(ctx, out.Duration)
-		case errors.Is(context.Cause(call), errDeadline):
+		case call.Err() != nil:
 			out = handlers.Outcome{Kind: handlers.OutcomeRetry, RetryAfter: -1, Duration: out.Duration, Error: &handlers.Error{
 				Kind: abi.KindDeadline, Message: fmt.Sprintf("deadline exceeded after %s", out.Duration.Round(time.Millisecond))}}
 		}
 	}()
 	return f.fn(call, inv)
 }
-
-var errDeadline = errors.New("deadline exceeded")
 
 func stopped(ctx context.Context, after time.Duration) handlers.Outcome {
 	return handlers.Outcome{Kind: handlers.OutcomeInterrupted, Duration: after,

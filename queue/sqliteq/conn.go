@@ -66,7 +66,9 @@ func (c *conn) prepare(ctx context.Context, text string) (driver.Stmt, error) {
 	if st := c.stmts[text]; st != nil {
 		return st, nil
 	}
-	st, err := c.dc.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+	// The driver keeps a compiled statement only when nothing follows it; with the line end of a file behind the semicolon it
+	// would compile the text again at every use.
+	st, err := c.dc.(driver.ConnPrepareContext).PrepareContext(ctx, strings.TrimRight(text, "; \t\r\n"))
 	if err != nil {
 		return nil, fmt.Errorf("%w in %q", err, firstLine(text))
 	}

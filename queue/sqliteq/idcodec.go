@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/taskhost/taskhost/queue"
@@ -39,23 +40,29 @@ func nextBirth(last birth, now time.Time, random *rand.Rand) birth {
 //
 // PRF is AES-128 under a key of the store, cut to length. Whoever looks a job up compares its birth and its tenant as well; the
 // check only saves the look-up of most ids that are not ours.
-type idCodec struct{ block cipher.Block }
+type idCodec struct {
+	block cipher.Block
+	pool  *sync.Pool // of *prfBlocks: a block given to cipher.Block would be allocated for every call
+}
+
+type prfBlocks struct{ in, out [aes.BlockSize]byte }
 
 func newIDCodec(key []byte) (idCodec, error) {
 	if len(key) != aes.BlockSize {
 		return idCodec{}, fmt.Errorf("the id key has %d bytes instead of %d", len(key), aes.BlockSize)
 	}
 	block, err := aes.NewCipher(key)
-	return idCodec{block: block}, err
+	return idCodec{block: block, pool: &sync.Pool{New: func() any { return new(prfBlocks) }}}, err
 }
 
 func (c idCodec) prf(domain byte, b birth, n int64) uint64 {
-	var in, out [aes.BlockSize]byte
-	binary.BigEndian.PutUint64(in[0:], uint64(b))
-	binary.BigEndian.PutUint64(in[8:], uint64(n))
-	in[8] = domain
-	c.block.Encrypt(out[:], in[:])
-	return binary.BigEndian.Uint64(out[:])
+	p := c.pool.Get().(*prfBlocks)
+	defer c.pool.Put(p)
+	binary.BigEndian.PutUint64(p.in[0:], uint64(b))
+	binary.BigEndian.PutUint64(p.in[8:], uint64(n))
+	p.in[8] = domain
+	c.block.Encrypt(p.out[:], p.in[:])
+	return binary.BigEndian.Uint64(p.out[:])
 }
 
 func (c idCodec) check(b birth, seq int64) uint64 { return c.prf(0, b, seq) & (1<<14 - 1) }

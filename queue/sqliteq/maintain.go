@@ -254,7 +254,7 @@ func (s *Store) reap(g *group, t *step, n *int) error {
 	moves := make([]move, len(ended))
 	for i, r := range ended {
 		lasted := time.Duration(r.until-r.started) * time.Millisecond
-		moves[i] = decide(r, &queue.Settlement{Verb: queue.VerbCrash, Duration: lasted}, s.scheduling.CrashBudget())
+		moves[i] = s.decide(r, &queue.Settlement{Verb: queue.VerbCrash, Duration: lasted})
 	}
 	s.mu.Unlock()
 	t.size = len(ended)

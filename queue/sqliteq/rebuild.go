@@ -315,9 +315,8 @@ func (r *rebuilder) crash(g *group, t *step) ([]move, error) {
 		if gone := g.nowMS - h.started; gone < h.lease {
 			lasted = time.Duration(max(gone, 0)) * time.Millisecond
 		}
-		moves = append(moves, decide(run, &queue.Settlement{Verb: queue.VerbCrash, Duration: lasted,
-			Error: &queue.JobError{Kind: queue.ErrorKindCrash, Message: "the process that held the store ended under it", Retryable: true}},
-			r.s.scheduling.CrashBudget()))
+		moves = append(moves, r.s.decide(run, &queue.Settlement{Verb: queue.VerbCrash, Duration: lasted,
+			Error: &queue.JobError{Kind: queue.ErrorKindCrash, Message: "the process that held the store ended under it", Retryable: true}}))
 	}
 	return moves, nil
 }

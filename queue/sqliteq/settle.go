@@ -77,7 +77,7 @@ func (w *settleWork) claim() bool {
 			w.outcomes[i] = queue.SettleOutcome{Status: queue.SettleLeaseLost}
 			continue
 		}
-		m := decide(r, &w.settlements[i], w.s.scheduling.CrashBudget())
+		m := w.s.decide(r, &w.settlements[i])
 		w.moves = append(w.moves, m)
 		w.outcomes[i] = queue.SettleOutcome{Status: queue.SettleOK, State: m.to}
 	}
@@ -85,9 +85,14 @@ func (w *settleWork) claim() bool {
 }
 
 // decide applies the verb table of queue.Verb to a job that is held, and marks it; with s.mu held.
-func decide(r *running, v *queue.Settlement, crashBudget int) move {
+func (s *Store) decide(r *running, v *queue.Settlement) move {
 	r.busy, r.settled = true, true
 	r.b.settling++
+	if v.Verb == queue.VerbAck {
+		if age, forever := s.scheduling.Retention.Age(queue.StateSucceeded); age == 0 && !forever {
+			return move{r: r, v: v, st: r.st, to: queue.StateSucceeded} // nothing of it is kept
+		}
+	}
 	st := r.st.clone()
 	m := move{r: r, v: v, st: st}
 	cancelled := r.cancel && v.Verb != queue.VerbAck && v.Verb != queue.VerbDead
@@ -137,7 +142,7 @@ func decide(r *running, v *queue.Settlement, crashBudget int) move {
 	} else if note.Error != nil {
 		st.lastError = copyError(note.Error)
 	}
-	if !cancelled && v.Verb == queue.VerbCrash && st.crashes >= crashBudget {
+	if !cancelled && v.Verb == queue.VerbCrash && st.crashes >= s.scheduling.CrashBudget() {
 		st.lastError = queue.CrashBudgetSpent(st.crashes, note.Error)
 		m.to, m.front = queue.StateDead, false
 	}
