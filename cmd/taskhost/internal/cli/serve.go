@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -60,6 +61,9 @@ This version has no login. It therefore listens on loopback addresses only, unle
 // serve runs a server until a signal. ready is called once it takes requests.
 func (a *App) serve(parent context.Context, o wire.Options, ready func(s *wire.Server, took time.Duration)) error {
 	started := time.Now()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	// A lost terminal must not end a server (and SIGHUP is for reloading, which comes in a later version).
@@ -131,6 +135,11 @@ func (a *App) serve(parent context.Context, o wire.Options, ready func(s *wire.S
 	}
 	return err
 }
+
+// gcPercent is how far a server lets its heap grow between collections, unless GOGC says otherwise. Its live heap is small (tens
+// of megabytes) beside what it allocates per second under load; measured on the embedded store, a job costs a fifth less
+// processor time than at Go's default of 100.
+const gcPercent = 200
 
 // forceWithin is how long a second signal leaves for giving jobs back.
 const forceWithin = 3 * time.Second

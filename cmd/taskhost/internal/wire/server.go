@@ -82,13 +82,14 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if err = s.openHost(); err != nil {
 		return s, err
 	}
+	// First the handlers, then the jobs: whoever enqueues as soon as the address answers finds them live.
+	if err = s.host.Catalog().EnsureConfigured(ctx, configured); err != nil {
+		return s, err
+	}
 	if err = s.host.Start(ctx); err != nil {
 		return s, err
 	}
 	if err = s.openAPI(ctx); err != nil {
-		return s, err
-	}
-	if err = s.host.Catalog().EnsureConfigured(ctx, configured); err != nil {
 		return s, err
 	}
 	return s, context.Cause(ctx)
