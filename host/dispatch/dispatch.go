@@ -233,7 +233,7 @@ func (d *Dispatcher) reserve(ctx context.Context) (int, error) {
 	attempts := d.o.Runner.Take(jobs, sent)
 	if ctx.Err() != nil {
 		d.o.Runner.Release(attempts)
-		return len(jobs), nil
+		return len(jobs), nil //nolint:nilerr // an end that came meanwhile; the caller sees it
 	}
 	busy := d.o.Slots - int(d.free.Add(-int64(len(attempts))))
 	for d.spawned < min(busy, d.o.Slots) {

@@ -201,10 +201,3 @@ func orNull(n int64) driver.Value {
 	}
 	return n
 }
-
-func blobOrNull(b []byte) driver.Value {
-	if b == nil {
-		return nil
-	}
-	return b
-}

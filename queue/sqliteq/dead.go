@@ -3,6 +3,7 @@ package sqliteq
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"slices"
 
 	"github.com/taskhost/taskhost/queue"
@@ -83,7 +84,7 @@ func (s *Store) eachDead(ctx context.Context, c *conn, f *queue.DeadFilter, each
 	for _, seq := range slices.Compact(seqs) {
 		err := c.query(ctx, sqlFinishedRead, func(row []driver.Value) error {
 			err := consider(row)
-			stopped = err == errStop
+			stopped = errors.Is(err, errStop)
 			return err
 		}, t.id, seq)
 		if err != nil || stopped {
@@ -179,7 +180,7 @@ func (s *Store) deadChunk(ctx context.Context, f queue.DeadFilter, toQueue strin
 func (s *Store) replay(g *group, t *step, row *finishedRow, toQueue string) (bool, error) {
 	sp, err := decodeRecord(row.record)
 	if err != nil {
-		return false, nil
+		return false, nil //nolint:nilerr // a damaged record is skipped, as documented
 	}
 	if key := sp.job.Unique.Key; key != "" {
 		holder, _, err := g.uniqueHolder(row.q.tenant.id, key)

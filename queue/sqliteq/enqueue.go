@@ -23,7 +23,6 @@ type enqueueItem struct {
 	fingerprint   [32]byte
 	skip          bool // rejected before
 	created       bool
-	duplicate     bool // of seq
 	seq           int64
 	birth         birth
 	q             *queueState

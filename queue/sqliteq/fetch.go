@@ -131,7 +131,7 @@ func (f *fetcher) load(ctx context.Context, seqs []int64) (map[int64]fetched, er
 		}
 		e.damaged = err != nil || !isInt(row[1])
 		found[asInt(row[0])] = e
-		return nil
+		return nil //nolint:nilerr // damage of one record is noted with it
 	}
 	args := make([]driver.Value, len(seqs))
 	for i, seq := range seqs {

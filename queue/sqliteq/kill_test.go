@@ -74,7 +74,7 @@ func childWork(dir string) error {
 				}
 				out, err := s.Enqueue(ctx, []queue.JobSpec{spec})
 				if err != nil || out[0].Status != queue.EnqueueCreated {
-					failed <- fmt.Errorf("enqueue: %v %v", out, err)
+					failed <- fmt.Errorf("enqueue: %v %w", out, err)
 					return
 				}
 				fmt.Println("enqueued", out[0].ID)
@@ -97,7 +97,7 @@ func childWork(dir string) error {
 					verb := []queue.Verb{queue.VerbAck, queue.VerbAck, queue.VerbRelease, queue.VerbYield}[(i+len(j.ID)+int(j.ID[25]))%4]
 					out, err := s.Settle(ctx, []queue.Settlement{{Ref: queue.Ref{ID: j.ID, Token: j.Token}, Verb: verb}})
 					if err != nil || out[0].Status != queue.SettleOK {
-						failed <- fmt.Errorf("settle: %v %v", out, err)
+						failed <- fmt.Errorf("settle: %v %w", out, err)
 						return
 					}
 					if verb == queue.VerbAck {

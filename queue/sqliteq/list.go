@@ -3,6 +3,7 @@ package sqliteq
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"slices"
 	"strings"
 
@@ -134,8 +135,10 @@ func (l *lister) waiting(ctx context.Context, c *conn) error {
 			if l.queues[v.q.id] == nil || seq >= l.before {
 				continue
 			}
-			if err := l.add(&v, &n); err != nil {
+			if err := l.add(&v, &n); errors.Is(err, errStop) {
 				break
+			} else if err != nil {
+				return err
 			}
 		}
 		return nil

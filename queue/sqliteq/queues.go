@@ -31,8 +31,6 @@ type queueState struct {
 	servedRow int64 // what the row says
 }
 
-func (q *queueState) line(prio int) *line { return q.lines[prio] }
-
 // tenant returns the tenant, made when it is new; with s.mu held.
 func (s *Store) tenant(name string) *tenantState {
 	t := s.tenants[name]

@@ -152,7 +152,7 @@ func (r *rebuilder) read(ctx context.Context) error {
 			var err error
 			if st, err = decodeState(blob); err != nil {
 				r.damaged = append(r.damaged, seq)
-				return nil
+				return nil //nolint:nilerr // damage of one record is noted, and ends that job only
 			}
 		}
 		l := s.lineOf(q, int(asInt(row[2])))
@@ -199,7 +199,7 @@ func (r *rebuilder) readBatches(ctx context.Context) error {
 	return r.c.query(ctx, sqlBatchesRead, func(row []driver.Value) error {
 		jobs, err := decodeBatch(asBytes(row[4]))
 		if err != nil {
-			r.s.log.Warn("a batch row is damaged; the crashes of its jobs are not counted", "path", r.s.path, "row", asInt(row[0]))
+			r.s.log.Warn("a batch row is damaged; the crashes of its jobs are not counted", "path", r.s.path, "row", asInt(row[0]), "error", err)
 			return nil
 		}
 		for _, j := range jobs {
