@@ -12,6 +12,15 @@ import (
 	"github.com/taskhost/taskhost/cmd/taskhost/internal/scaffold"
 )
 
+// testNext is the command that tests the project in dir. A program that is named relative to the present folder is not found
+// from within the project.
+func testNext(self, dir string) string {
+	if self == "taskhost" || filepath.IsAbs(self) {
+		return fmt.Sprintf("cd %s && %s handler test", dir, self)
+	}
+	return fmt.Sprintf("%s handler test %s", self, dir)
+}
+
 func (a *App) handlerNewCommand() *cobra.Command {
 	var lang, dir string
 	cmd := &cobra.Command{
@@ -32,7 +41,7 @@ func (a *App) handlerNewCommand() *cobra.Command {
 				return usagef("%w", err)
 			}
 			a.say("created in %s: %s (builds offline)", filepath.ToSlash(dir), strings.Join(files, " "))
-			a.say("next: cd %s && %s handler test", dir, self())
+			a.say("next: %s", testNext(self(), dir))
 			return a.showValue(map[string]any{"dir": dir, "type": name, "lang": lang, "files": files}, []string{dir}, func(w io.Writer) {
 				fmt.Fprintln(w, dir)
 			})
