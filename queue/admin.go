@@ -90,30 +90,45 @@ type QueueSettings struct {
 	Weight   *float64 `json:"weight,omitempty"`   // [WeightMin, WeightMax]; default 1
 	Priority *int     `json:"priority,omitempty"` // default priority of its jobs; default 0
 	Paused   *bool    `json:"paused,omitempty"`   // jobs are accepted, none is reserved
+
+	// MaxRunning caps how many jobs of this queue of one tenant run at once, on all hosts together: 1–RunningCapMax; default
+	// no cap.
+	MaxRunning *int `json:"max_running,omitempty"`
+	// MaxPerKey caps how many jobs of one concurrency key of this queue run at once: 1–RunningCapMax; default 1.
+	MaxPerKey *int `json:"max_per_key,omitempty"`
+	// Rate bounds how fast jobs of this queue of one tenant are reserved; default no bound.
+	Rate *Rate `json:"rate,omitempty"`
 }
 
 // QueueChange changes an override: each field is either left alone, set, or (Clear…) returned to the configured value.
 type QueueChange struct {
-	Set           QueueSettings
-	ClearWeight   bool
-	ClearPriority bool
-	ClearPaused   bool
+	Set             QueueSettings
+	ClearWeight     bool
+	ClearPriority   bool
+	ClearPaused     bool
+	ClearMaxRunning bool
+	ClearMaxPerKey  bool
+	ClearRate       bool
 }
 
 // QueueInfo describes a queue as it is in force.
 type QueueInfo struct {
-	Tenant    string
-	Name      string
-	Weight    float64
-	Priority  int
-	Paused    bool
-	Override  QueueSettings // what SetQueue set
-	Scheduled int64
-	Ready     int64
-	Running   int64
-	Dead      int64
-	Served    int64         // reservations ever (R1's served counter)
-	OldestAge time.Duration // of the oldest ready job; 0 = none
+	Tenant     string
+	Name       string
+	Weight     float64
+	Priority   int
+	Paused     bool
+	MaxRunning int           // 0 = no cap
+	MaxPerKey  int           // ≥ 1
+	Rate       Rate          // zero = no bound
+	Override   QueueSettings // what SetQueue set
+	Waiting    WaitCode      // what holds the whole queue back now, WaitPaused to WaitRate; "" = nothing
+	Scheduled  int64
+	Ready      int64
+	Running    int64
+	Dead       int64
+	Served     int64         // reservations ever (R1's served counter)
+	OldestAge  time.Duration // of the oldest ready job; 0 = none
 }
 
 // Configurable takes the scheduling part of the configuration. It may be called again at any time; the new snapshot
@@ -124,11 +139,17 @@ type Configurable interface {
 
 // Scheduling is the configured half of how queues are served; overrides (SetQueue) win over it.
 type Scheduling struct {
-	Queues             map[string]QueueSettings // by queue name, a template for every tenant
-	TenantWeights      map[string]float64       // [WeightMin, WeightMax]; default 1
-	MaxConsecutiveHigh int                      // 0 = strict priority; see FAIRNESS.md
-	MaxCrashes         int                      // 0 = MaxCrashesDefault
+	Queues             map[string]QueueSettings  // by queue name, a template for every tenant
+	Tenants            map[string]TenantSettings // by tenant
+	MaxConsecutiveHigh int                       // 0 = strict priority; see FAIRNESS.md
+	MaxCrashes         int                       // 0 = MaxCrashesDefault
 	Retention          Retention
+}
+
+// TenantSettings are the settings of a tenant. Nil means the default.
+type TenantSettings struct {
+	Weight     *float64 `json:"weight,omitempty"`      // [WeightMin, WeightMax]; default 1
+	MaxRunning *int     `json:"max_running,omitempty"` // jobs of all its queues that run at once: 1–RunningCapMax; default no cap
 }
 
 // MaxCrashesDefault is how many crashes a job survives in one run; the last of them makes it dead.

@@ -82,6 +82,9 @@ func SpecFingerprint(s JobSpec) [32]byte {
 	str(string(s.Unique.Until))
 	str(string(s.Unique.OnConflict))
 	str(s.RetriedFrom)
+	if s.ConcurrencyKey != "" { // absent without one, so that older fingerprints stay what they were
+		str(s.ConcurrencyKey)
+	}
 	var sum [32]byte
 	copy(sum[:], h.Sum(nil))
 	return sum

@@ -70,6 +70,10 @@ type JobSpec struct {
 
 	Unique Unique
 
+	// ConcurrencyKey bounds how many jobs of this queue with the same key run at once: QueueSettings.MaxPerKey, 1 unless
+	// set. Empty = none; at most 256 bytes.
+	ConcurrencyKey string
+
 	RetriedFrom string // the id of the job this one is an edited copy of; kept in Job.RetriedFrom, else without effect
 }
 
@@ -120,6 +124,7 @@ type Job struct {
 
 	IdempotencyKey string
 	Unique         Unique
+	ConcurrencyKey string
 
 	Run           int // 1, and one more after every replay
 	Attempt       int // attempts counted in this run; while running, the number of the one that runs

@@ -9,15 +9,16 @@ import (
 // ErrClosed after Close, an error wrapping ErrUnavailable when the store could not answer, and the context's cause when
 // it ended first; a call that failed so may or may not have taken effect (its outcomes are "unknown").
 //
-// What not every store can do is a separate interface: Jobs, Notes, Queues, DeadLetters, Leaser, Records, Configurable,
-// Auditor.
+// What not every store can do is a separate interface: Jobs, Explainer, Notes, Queues, DeadLetters, Leaser, Records,
+// Configurable, Auditor.
 type Queue interface {
 	// Enqueue stores jobs. outcomes[i] belongs to specs[i]; they are independent of each other. A created outcome is
 	// durable when Enqueue returns. An error means that no outcome is known.
 	Enqueue(ctx context.Context, specs []JobSpec) (outcomes []EnqueueOutcome, err error)
 
 	// Reserve takes up to p.Max jobs by the rule of FAIRNESS.md, applied job by job, each under a lease of p.Lease. It
-	// never blocks for work: an empty result means that nothing was ready.
+	// never blocks for work: an empty result means that nothing was eligible, or that AsideMax jobs at the front had to step
+	// aside for their concurrency keys; Wait tells which.
 	Reserve(ctx context.Context, p ReserveParams) ([]*Job, error)
 
 	// Wait blocks until a Reserve on view may find something (a hint: it may still find nothing). It returns nil then,

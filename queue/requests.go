@@ -13,6 +13,9 @@ const (
 	LeaseMax = 24 * time.Hour
 )
 
+// AsideMax is how many jobs one Reserve lets step aside for their concurrency keys before it ends with what it has.
+const AsideMax = 1000
+
 // ViewNamesMax is how many queue names a view may list.
 const ViewNamesMax = 1000
 

@@ -7,15 +7,21 @@ import (
 
 // EffectiveSettings are the settings of a queue as they are in force.
 type EffectiveSettings struct {
-	Weight   float64
-	Priority int
-	Paused   bool
+	Weight     float64
+	Priority   int
+	Paused     bool
+	MaxRunning int  // 0 = no cap
+	MaxPerKey  int  // ≥ 1
+	Rate       Rate // zero = no bound
 }
 
+// MaxPerKeyDefault is how many jobs of one concurrency key run at once unless QueueSettings.MaxPerKey says otherwise.
+const MaxPerKeyDefault = 1
+
 // Effective merges the settings of one queue: the override (SetQueue) wins over the template (Scheduling.Queues), and that over the
-// defaults: weight 1, priority 0, not paused.
+// defaults: weight 1, priority 0, not paused, no cap, one job per concurrency key, no rate.
 func Effective(override, template QueueSettings) EffectiveSettings {
-	e := EffectiveSettings{Weight: WeightDefault}
+	e := EffectiveSettings{Weight: WeightDefault, MaxPerKey: MaxPerKeyDefault}
 	for _, s := range [...]QueueSettings{template, override} {
 		if s.Weight != nil {
 			e.Weight = *s.Weight
@@ -25,6 +31,15 @@ func Effective(override, template QueueSettings) EffectiveSettings {
 		}
 		if s.Paused != nil {
 			e.Paused = *s.Paused
+		}
+		if s.MaxRunning != nil {
+			e.MaxRunning = *s.MaxRunning
+		}
+		if s.MaxPerKey != nil {
+			e.MaxPerKey = *s.MaxPerKey
+		}
+		if s.Rate != nil {
+			e.Rate = *s.Rate
 		}
 	}
 	return e
@@ -45,15 +60,50 @@ func (s QueueSettings) Validate(prefix string) error {
 			return err
 		}
 	}
+	if s.MaxRunning != nil {
+		if err := ValidRunningCap(prefix+"max_running", *s.MaxRunning); err != nil {
+			return err
+		}
+	}
+	if s.MaxPerKey != nil {
+		if err := ValidRunningCap(prefix+"max_per_key", *s.MaxPerKey); err != nil {
+			return err
+		}
+	}
+	if s.Rate != nil {
+		return s.Rate.Validate(prefix + "rate")
+	}
 	return nil
 }
 
+// Validate checks the ranges. prefix names the tenant in the error, e.g. "tenants.acme"; empty is allowed.
+func (t TenantSettings) Validate(prefix string) error {
+	if prefix != "" {
+		prefix += "."
+	}
+	if t.Weight != nil {
+		if err := ValidWeight(prefix+"weight", *t.Weight); err != nil {
+			return err
+		}
+	}
+	if t.MaxRunning != nil {
+		return ValidRunningCap(prefix+"max_running", *t.MaxRunning)
+	}
+	return nil
+}
+
+// Clone returns a copy that shares nothing with t.
+func (t TenantSettings) Clone() TenantSettings {
+	return TenantSettings{Weight: clonePtr(t.Weight), MaxRunning: clonePtr(t.MaxRunning)}
+}
+
 // Empty reports whether nothing is set.
-func (s QueueSettings) Empty() bool { return s.Weight == nil && s.Priority == nil && s.Paused == nil }
+func (s QueueSettings) Empty() bool { return s == QueueSettings{} }
 
 // Clone returns a copy that shares nothing with s.
 func (s QueueSettings) Clone() QueueSettings {
-	return QueueSettings{Weight: clonePtr(s.Weight), Priority: clonePtr(s.Priority), Paused: clonePtr(s.Paused)}
+	return QueueSettings{Weight: clonePtr(s.Weight), Priority: clonePtr(s.Priority), Paused: clonePtr(s.Paused),
+		MaxRunning: clonePtr(s.MaxRunning), MaxPerKey: clonePtr(s.MaxPerKey), Rate: clonePtr(s.Rate)}
 }
 
 func clonePtr[T any](p *T) *T {
@@ -73,6 +123,9 @@ func (c QueueChange) Validate() error {
 		{"weight", c.Set.Weight != nil, c.ClearWeight},
 		{"priority", c.Set.Priority != nil, c.ClearPriority},
 		{"paused", c.Set.Paused != nil, c.ClearPaused},
+		{"max_running", c.Set.MaxRunning != nil, c.ClearMaxRunning},
+		{"max_per_key", c.Set.MaxPerKey != nil, c.ClearMaxPerKey},
+		{"rate", c.Set.Rate != nil, c.ClearRate},
 	} {
 		if f.set && f.clear {
 			return &InvalidError{Field: f.field, Reason: "cannot be set and returned to the configured value at once"}
@@ -93,6 +146,15 @@ func (c QueueChange) Apply(override QueueSettings) QueueSettings {
 	if c.Set.Paused != nil || c.ClearPaused {
 		o.Paused = clonePtr(c.Set.Paused)
 	}
+	if c.Set.MaxRunning != nil || c.ClearMaxRunning {
+		o.MaxRunning = clonePtr(c.Set.MaxRunning)
+	}
+	if c.Set.MaxPerKey != nil || c.ClearMaxPerKey {
+		o.MaxPerKey = clonePtr(c.Set.MaxPerKey)
+	}
+	if c.Set.Rate != nil || c.ClearRate {
+		o.Rate = clonePtr(c.Set.Rate)
+	}
 	return o
 }
 
@@ -106,11 +168,11 @@ func (s Scheduling) Validate() error {
 			return err
 		}
 	}
-	for name, w := range s.TenantWeights {
+	for name, t := range s.Tenants {
 		if err := ValidName("tenants", name); err != nil {
 			return err
 		}
-		if err := ValidWeight("tenants."+name+".weight", w); err != nil {
+		if err := t.Validate("tenants." + name); err != nil {
 			return err
 		}
 	}
@@ -134,19 +196,27 @@ func (s Scheduling) Clone() Scheduling {
 	for name, q := range s.Queues {
 		c.Queues[name] = q.Clone()
 	}
-	c.TenantWeights = make(map[string]float64, len(s.TenantWeights))
-	for name, w := range s.TenantWeights {
-		c.TenantWeights[name] = w
+	c.Tenants = make(map[string]TenantSettings, len(s.Tenants))
+	for name, t := range s.Tenants {
+		c.Tenants[name] = t.Clone()
 	}
 	return c
 }
 
 // TenantWeight is the weight of a tenant in force.
 func (s Scheduling) TenantWeight(tenant string) float64 {
-	if w, ok := s.TenantWeights[tenant]; ok {
-		return w
+	if w := s.Tenants[tenant].Weight; w != nil {
+		return *w
 	}
 	return WeightDefault
+}
+
+// TenantMaxRunning caps how many jobs of a tenant run at once; 0 = no cap.
+func (s Scheduling) TenantMaxRunning(tenant string) int {
+	if n := s.Tenants[tenant].MaxRunning; n != nil {
+		return *n
+	}
+	return 0
 }
 
 // CrashBudget is MaxCrashes with its default applied: the crash with this number, within one run, makes the job dead.

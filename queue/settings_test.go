@@ -14,9 +14,11 @@ func TestEffective(t *testing.T) {
 		override, template QueueSettings
 		want               EffectiveSettings
 	}{
-		{QueueSettings{}, QueueSettings{}, EffectiveSettings{Weight: 1}},
-		{QueueSettings{}, QueueSettings{Weight: &w, Priority: &p, Paused: &yes}, EffectiveSettings{2, 5, true}},
-		{QueueSettings{Weight: &w2, Paused: &no}, QueueSettings{Weight: &w, Priority: &p, Paused: &yes}, EffectiveSettings{3, 5, false}},
+		{QueueSettings{}, QueueSettings{}, EffectiveSettings{Weight: 1, MaxPerKey: 1}},
+		{QueueSettings{}, QueueSettings{Weight: &w, Priority: &p, Paused: &yes}, EffectiveSettings{Weight: 2, Priority: 5, Paused: true, MaxPerKey: 1}},
+		{QueueSettings{Weight: &w2, Paused: &no}, QueueSettings{Weight: &w, Priority: &p, Paused: &yes}, EffectiveSettings{Weight: 3, Priority: 5, MaxPerKey: 1}},
+		{QueueSettings{MaxRunning: new(3), Rate: &Rate{Count: 5, Per: time.Minute}}, QueueSettings{MaxRunning: new(9), MaxPerKey: new(2), Rate: &Rate{Count: 1, Per: time.Second}},
+			EffectiveSettings{Weight: 1, MaxRunning: 3, MaxPerKey: 2, Rate: Rate{Count: 5, Per: time.Minute}}},
 	} {
 		if got := Effective(c.override, c.template); got != c.want {
 			t.Errorf("Effective(%+v, %+v) = %+v, want %+v", c.override, c.template, got, c.want)
@@ -46,27 +48,31 @@ func TestSchedulingValidate(t *testing.T) {
 	w := func(f float64) QueueSettings { return QueueSettings{Weight: &f} }
 	high := PriorityMax + 1
 	for field, s := range map[string]Scheduling{
-		"queues":               {Queues: map[string]QueueSettings{"a b": {}}},
-		"queues.q.weight":      {Queues: map[string]QueueSettings{"q": w(math.NaN())}},
-		"queues.q.priority":    {Queues: map[string]QueueSettings{"q": {Priority: &high}}},
-		"tenants.t.weight":     {TenantWeights: map[string]float64{"t": math.Inf(1)}},
-		"max_consecutive_high": {MaxConsecutiveHigh: -1},
-		"max_crashes":          {MaxCrashes: -1},
-		"retention.logs":       {Retention: Retention{Logs: "some"}},
+		"queues":                {Queues: map[string]QueueSettings{"a b": {}}},
+		"queues.q.weight":       {Queues: map[string]QueueSettings{"q": w(math.NaN())}},
+		"queues.q.priority":     {Queues: map[string]QueueSettings{"q": {Priority: &high}}},
+		"tenants.t.weight":      {Tenants: map[string]TenantSettings{"t": {Weight: new(math.Inf(1))}}},
+		"tenants.t.max_running": {Tenants: map[string]TenantSettings{"t": {MaxRunning: new(0)}}},
+		"queues.q.max_running":  {Queues: map[string]QueueSettings{"q": {MaxRunning: new(-1)}}},
+		"queues.q.max_per_key":  {Queues: map[string]QueueSettings{"q": {MaxPerKey: new(RunningCapMax + 1)}}},
+		"queues.q.rate":         {Queues: map[string]QueueSettings{"q": {Rate: &Rate{Count: 1, Per: time.Millisecond}}}},
+		"max_consecutive_high":  {MaxConsecutiveHigh: -1},
+		"max_crashes":           {MaxCrashes: -1},
+		"retention.logs":        {Retention: Retention{Logs: "some"}},
 	} {
 		var invalid *InvalidError
 		if err := s.Validate(); !errors.As(err, &invalid) || invalid.Field != field {
 			t.Errorf("Validate = %v, want an error of %s", err, field)
 		}
 	}
-	good := Scheduling{Queues: map[string]QueueSettings{"q": w(WeightMin)}, TenantWeights: map[string]float64{"t": WeightMax}}
+	good := Scheduling{Queues: map[string]QueueSettings{"q": w(WeightMin)}, Tenants: map[string]TenantSettings{"t": {Weight: new(float64(WeightMax)), MaxRunning: new(2)}}}
 	if err := good.Validate(); err != nil {
 		t.Errorf("Validate: %v", err)
 	}
 	c := good.Clone()
 	*c.Queues["q"].Weight = 9
-	c.TenantWeights["t"] = 9
-	if *good.Queues["q"].Weight != WeightMin || good.TenantWeight("t") != WeightMax || good.TenantWeight("other") != WeightDefault {
+	*c.Tenants["t"].Weight, *c.Tenants["t"].MaxRunning = 9, 9
+	if *good.Queues["q"].Weight != WeightMin || good.TenantWeight("t") != WeightMax || good.TenantMaxRunning("t") != 2 || good.TenantMaxRunning("other") != 0 || good.TenantWeight("other") != WeightDefault {
 		t.Error("a clone shares its settings")
 	}
 }

@@ -21,12 +21,13 @@ const (
 // Other bounds of a request.
 const (
 	NameMax        = 128 // bytes of a tenant, queue or type
-	KeyMax         = 256 // bytes of an idempotency or unique key
+	KeyMax         = 256 // bytes of an idempotency, unique or concurrency key
 	MaxAttemptsMax = 1000
 	DelayMax       = 5 * 365 * 24 * time.Hour
 	TimeoutMax     = 7 * 24 * time.Hour
 	LabelsMax      = 64
 	BatchMax       = 1000 // jobs in one Enqueue of the API
+	RunningCapMax  = 1_000_000
 )
 
 // Limits bounds what one job may store.
@@ -87,6 +88,14 @@ func ValidPriority(field string, p int) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf("must be in [%d, %d], got %d", PriorityMin, PriorityMax, p)}
 }
 
+// ValidRunningCap checks a cap of how many jobs run at once.
+func ValidRunningCap(field string, n int) error {
+	if n >= 1 && n <= RunningCapMax {
+		return nil
+	}
+	return &InvalidError{Field: field, Reason: fmt.Sprintf("must be between 1 and %d jobs, got %d", RunningCapMax, n)}
+}
+
 // Validate checks a spec against the bounds of this package and the limits.
 func (s *JobSpec) Validate(l Limits) error {
 	for _, n := range [...]struct{ field, name string }{{"tenant", s.Tenant}, {"queue", s.Queue}, {"type", s.Type}} {
@@ -131,7 +140,7 @@ func (s *JobSpec) validateAttributes(l Limits) error {
 	if len(s.Labels) > LabelsMax {
 		return &LimitError{Field: "labels", Limit: "labels", Max: LabelsMax, Got: int64(len(s.Labels)), Unit: "labels"}
 	}
-	for _, k := range [...]struct{ field, key string }{{"idempotency_key", s.IdempotencyKey}, {"unique.key", s.Unique.Key}} {
+	for _, k := range [...]struct{ field, key string }{{"idempotency_key", s.IdempotencyKey}, {"unique.key", s.Unique.Key}, {"concurrency_key", s.ConcurrencyKey}} {
 		if len(k.key) > KeyMax {
 			return &InvalidError{Field: k.field, Reason: fmt.Sprintf("must be at most %d bytes, got %d", KeyMax, len(k.key))}
 		}

@@ -163,7 +163,7 @@ func fairnessExtreme(f *fixture) {
 }
 
 func fairnessTenants(f *fixture) {
-	f.configure(queue.Scheduling{TenantWeights: map[string]float64{"big": 2}})
+	f.configure(queue.Scheduling{Tenants: map[string]queue.TenantSettings{"big": {Weight: ptr(2.0)}}})
 	for i := range 10 { // opening queues buys nothing
 		f.putN(30, fmt.Sprintf("q%d", i), tenant("small"))
 	}
@@ -252,8 +252,8 @@ func fairnessConfigure(f *fixture) {
 	f.putN(300, "b", tenant("other"))
 	f.picks(20)
 	f.configure(queue.Scheduling{
-		Queues:        map[string]queue.QueueSettings{"a": {Weight: ptr(3.0)}},
-		TenantWeights: map[string]float64{"acme": 4},
+		Queues:  map[string]queue.QueueSettings{"a": {Weight: ptr(3.0)}},
+		Tenants: map[string]queue.TenantSettings{"acme": {Weight: ptr(4.0)}},
 	})
 	n := map[string]int{}
 	for range 100 {
@@ -406,7 +406,11 @@ func fairnessBound(f *fixture) {
 		}
 	}
 	tenantWeights := map[string]float64{"t0": 0.3, "t1": 1, "t2": 2.5, "t3": 1}
-	f.configure(queue.Scheduling{TenantWeights: tenantWeights})
+	tenants := map[string]queue.TenantSettings{}
+	for name, w := range tenantWeights {
+		tenants[name] = queue.TenantSettings{Weight: &w}
+	}
+	f.configure(queue.Scheduling{Tenants: tenants})
 	served := map[string]float64{}
 	within := func(i, j string, wi, wj float64) {
 		if d := math.Abs(served[i]/wi - served[j]/wj); d > 1/wi+1/wj+1e-9 {

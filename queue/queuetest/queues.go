@@ -190,7 +190,7 @@ func queuesBad(f *fixture) {
 	for what, s := range map[string]queue.Scheduling{
 		"a bad weight":        {Queues: map[string]queue.QueueSettings{"q": {Weight: ptr(-3.0)}}},
 		"a bad name":          {Queues: map[string]queue.QueueSettings{"": {}}},
-		"a bad tenant weight": {TenantWeights: map[string]float64{"t": 0}},
+		"a bad tenant weight": {Tenants: map[string]queue.TenantSettings{"t": {Weight: ptr(0.0)}}},
 		"a bad guard":         {MaxConsecutiveHigh: -1},
 		"bad crashes":         {MaxCrashes: -1},
 		"bad log retention":   {Retention: queue.Retention{Logs: "some"}},

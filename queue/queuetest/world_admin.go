@@ -71,7 +71,7 @@ func (w *world) setQueue(rng *rand.Rand) (operation, error) {
 func (w *world) configure(rng *rand.Rand) (operation, error) {
 	c := queue.Scheduling{
 		Queues:             map[string]queue.QueueSettings{},
-		TenantWeights:      map[string]float64{},
+		Tenants:            map[string]queue.TenantSettings{},
 		MaxConsecutiveHigh: choose(rng, 0, 0, 1, 2, 3),
 		MaxCrashes:         rng.IntN(3),
 		Retention: queue.Retention{
@@ -87,17 +87,31 @@ func (w *world) configure(rng *rand.Rand) (operation, error) {
 	}
 	for _, t := range []string{"t0", "t1"} {
 		if rng.IntN(2) == 0 {
-			c.TenantWeights[t] = w.weight(rng)
+			c.Tenants[t] = queue.TenantSettings{Weight: ptr(w.weight(rng))}
 		}
 	}
 	var text []string
 	for _, q := range slices.Sorted(maps.Keys(c.Queues)) {
 		text = append(text, infoText(queue.QueueInfo{Name: q, Override: c.Queues[q]}))
 	}
+	for _, t := range slices.Sorted(maps.Keys(c.Tenants)) {
+		text = append(text, fmt.Sprintf("tenant %s %s", t, tenantText(c.Tenants[t])))
+	}
 	return operation{
-		text: fmt.Sprintf("configure %v tenants %v guard %d crashes %d retention %v", text, c.TenantWeights, c.MaxConsecutiveHigh, c.MaxCrashes, c.Retention),
+		text: fmt.Sprintf("configure %v guard %d crashes %d retention %v", text, c.MaxConsecutiveHigh, c.MaxCrashes, c.Retention),
 		run:  func(s *side) string { return s.outcome(s.configured.Configure(s.ctx, c)) },
 	}, nil
+}
+
+func tenantText(t queue.TenantSettings) string {
+	text := ""
+	if t.Weight != nil {
+		text += fmt.Sprintf("weight %v ", *t.Weight)
+	}
+	if t.MaxRunning != nil {
+		text += fmt.Sprintf("max_running %d", *t.MaxRunning)
+	}
+	return text
 }
 
 func (w *world) getQueue(rng *rand.Rand) (operation, error) {

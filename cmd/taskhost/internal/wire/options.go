@@ -25,7 +25,7 @@ func backoff(b config.Backoff) queue.Backoff {
 func scheduling(c *config.Config) queue.Scheduling {
 	s := queue.Scheduling{
 		Queues:             map[string]queue.QueueSettings{},
-		TenantWeights:      map[string]float64{},
+		Tenants:            map[string]queue.TenantSettings{},
 		MaxConsecutiveHigh: c.Scheduling.MaxConsecutiveHigh,
 		Retention:          queue.Retention{Succeeded: c.Retention.Succeeded, Dead: c.Retention.Dead, Logs: queue.LogRetention(c.Retention.Logs)},
 	}
@@ -36,9 +36,7 @@ func scheduling(c *config.Config) queue.Scheduling {
 		s.Queues[name] = queue.QueueSettings{Weight: q.Weight, Priority: q.Priority, Paused: q.Paused}
 	}
 	for name, t := range c.Tenants {
-		if t.Weight != nil {
-			s.TenantWeights[name] = *t.Weight
-		}
+		s.Tenants[name] = queue.TenantSettings{Weight: t.Weight}
 	}
 	return s
 }

@@ -27,11 +27,11 @@ func TestSpecialValuesAreTranslated(t *testing.T) {
 	if _, forever := s.Retention.Age(queue.StateDead); !forever {
 		t.Error("forever is not for ever")
 	}
-	if got := queue.Effective(queue.QueueSettings{}, s.Queues["low"]); got != (queue.EffectiveSettings{Weight: 2, Priority: 3, Paused: true}) {
+	if got := queue.Effective(queue.QueueSettings{}, s.Queues["low"]); got != (queue.EffectiveSettings{Weight: 2, Priority: 3, Paused: true, MaxPerKey: 1}) {
 		t.Errorf("got %+v", got)
 	}
-	if !reflect.DeepEqual(s.TenantWeights, map[string]float64{"acme": 4}) {
-		t.Errorf("got %v", s.TenantWeights)
+	if !reflect.DeepEqual(s.Tenants, map[string]queue.TenantSettings{"acme": {Weight: new(4.0)}, "other": {}}) {
+		t.Errorf("got %v", s.Tenants)
 	}
 	if err := s.Validate(); err != nil {
 		t.Error(err)
