@@ -28,7 +28,17 @@ func (s *Store) Audit(ctx context.Context) (queue.AuditReport, error) {
 			}
 		}
 	}
+	back, aside := map[slotKey]int{}, map[slotKey]int{}
 	for _, r := range s.jobs {
+		if r.back {
+			back[slotOf(&r.job)]++
+		}
+		if r.aside {
+			aside[slotOf(&r.job)]++
+		}
+		if r.job.State != queue.StateReady && (r.aside || r.back) {
+			fault("%s is %s and stepped aside %t, came back %t", r.job.ID, r.job.State, r.aside, r.back)
+		}
 		report.Counts[r.job.State]++
 		want := 0
 		if r.job.State == queue.StateReady {
@@ -43,6 +53,11 @@ func (s *Store) Audit(ctx context.Context) (queue.AuditReport, error) {
 		}
 		if r.job.State.Terminal() == r.job.FinishedAt.IsZero() {
 			fault("%s is %s and finished at %s", r.job.ID, r.job.State, r.job.FinishedAt)
+		}
+	}
+	for key, n := range aside {
+		if free := s.freeSlots(key); back[key] < free {
+			fault("%d jobs of concurrency key %q of %s/%s are aside and %d came back, but %d may run", n, key.key, key.tenant, key.queue, back[key], free)
 		}
 	}
 	for r := range places {

@@ -85,6 +85,7 @@ func (s *Store) newJob(id string, spec *queue.JobSpec, now time.Time) queue.Job 
 		Backoff:        spec.Backoff,
 		IdempotencyKey: spec.IdempotencyKey,
 		Unique:         spec.Unique,
+		ConcurrencyKey: spec.ConcurrencyKey,
 		RetriedFrom:    spec.RetriedFrom,
 		Run:            1,
 		CreatedAt:      now,
@@ -108,6 +109,7 @@ func (s *Store) schedule(r *record, why queue.Reason, delay time.Duration, now t
 	r.job.State = queue.StateScheduled
 	r.job.Reason = why
 	r.job.NextRunAt = queue.After(now, delay)
+	s.syncViews()
 	s.touch(r)
 }
 

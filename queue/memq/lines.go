@@ -50,6 +50,7 @@ func (s *Store) leaveLine(r *record) {
 
 func (s *Store) takeFromLine(r *record) {
 	key := keyOf(r)
+	r.aside, r.back = false, false
 	s.lines[key] = slices.DeleteFunc(s.lines[key], func(o *record) bool { return o == r })
 	if len(s.lines[key]) == 0 {
 		delete(s.lines, key)

@@ -31,6 +31,7 @@ func (s *Store) Configure(ctx context.Context, c queue.Scheduling) error {
 		return err
 	}
 	s.scheduling = c.Clone()
+	s.followRates()
 	s.syncViews()
 	s.broadcast()
 	return nil
@@ -88,6 +89,7 @@ func (s *Store) SetQueue(ctx context.Context, tenant, name string, c queue.Queue
 	}
 	key := queueKey{tenant, name}
 	s.overrides[key] = c.Apply(s.overrides[key])
+	s.followRates()
 	s.syncViews()
 	s.broadcast()
 	return s.info(key), nil
@@ -96,12 +98,18 @@ func (s *Store) SetQueue(ctx context.Context, tenant, name string, c queue.Queue
 func (s *Store) info(key queueKey) queue.QueueInfo {
 	e := s.settings(key)
 	info := queue.QueueInfo{
-		Tenant:   key.tenant,
-		Name:     key.queue,
-		Weight:   e.Weight,
-		Priority: e.Priority,
-		Paused:   e.Paused,
-		Override: s.overrides[key].Clone(),
+		Tenant:     key.tenant,
+		Name:       key.queue,
+		Weight:     e.Weight,
+		Priority:   e.Priority,
+		Paused:     e.Paused,
+		MaxRunning: e.MaxRunning,
+		MaxPerKey:  e.MaxPerKey,
+		Rate:       e.Rate,
+		Override:   s.overrides[key].Clone(),
+	}
+	if waits := s.queueWaits(key); len(waits) > 0 {
+		info.Waiting = waits[0].Code
 	}
 	if u := s.used[key]; u != nil {
 		info.Served = u.served

@@ -12,6 +12,8 @@ import (
 type record struct {
 	job         queue.Job
 	reservation int64 // number of its last reservation; orders what goes back to the front
+	aside       bool  // in its line, but passed over: its concurrency key had no free slot when it was next
+	back        bool  // in its line, no longer passed over, and not next again since
 	logs        []queue.LogLine
 	logSeq      int64
 	logSizes    map[attemptKey]int
@@ -62,6 +64,7 @@ func (s *Store) finish(r *record, state queue.State, now time.Time) {
 	if state != queue.StateDead {
 		r.job.Checkpoint = nil
 	}
+	s.syncViews()
 	s.freeUnique(r)
 	if !s.scheduling.Retention.KeepsLogs(r.job.LastError != nil) {
 		r.dropLogs()

@@ -22,17 +22,27 @@ func (s *Store) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Jo
 	}
 	now := s.now()
 	v := s.viewOf(p.View)
+	s.syncViews() // a rate may let somebody in by now
 	var batch []*queue.Job
-	size := 0
+	size, aside := 0, 0
 	for len(batch) < p.Max {
 		c, ok := v.choose(s.scheduling.MaxConsecutiveHigh)
 		if !ok {
 			break
 		}
-		r := s.lines[c.lineKey][0]
+		r := s.front(c.lineKey)
 		if expired(r, now) {
 			s.leaveLine(r)
 			s.finish(r, queue.StateExpired, now)
+			continue
+		}
+		if slot := slotOf(&r.job); slot.key != "" && s.freeSlots(slot) <= 0 {
+			if aside == queue.AsideMax {
+				break
+			}
+			aside++
+			r.aside, r.back = true, false
+			s.syncViews()
 			continue
 		}
 		if p.MaxBytes > 0 && len(batch) > 0 && size+len(r.job.Payload) > p.MaxBytes {
@@ -41,8 +51,8 @@ func (s *Store) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Jo
 		size += len(r.job.Payload)
 		s.takeFromLine(r)
 		v.charge(c) // before it leaves, so that a queue that empties is parked with what it was charged
-		s.syncViews()
 		s.start(r, p, token, now)
+		s.syncViews()
 		j := r.copyJob()
 		j.Token = token
 		batch = append(batch, j)
@@ -54,7 +64,8 @@ func (s *Store) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Jo
 func (s *Store) start(r *record, p queue.ReserveParams, token queue.Token, now time.Time) {
 	s.reservations++
 	r.reservation = s.reservations
-	s.used[queueKey{r.job.Tenant, r.job.Queue}].served++
+	s.used[keyOf(r).queueKey].served++
+	s.chargeRate(keyOf(r).queueKey, now)
 	if r.job.Unique.Until == queue.UniqueUntilStarted {
 		s.freeUnique(r)
 	}

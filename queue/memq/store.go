@@ -32,7 +32,8 @@ type Store struct {
 	ids         idMaker
 	jobs        []*record // every job that exists, in the order of creation
 	lines       map[lineKey][]*record
-	views       map[string]*view // by queue.View.Key
+	views       map[string]*view     // by queue.View.Key
+	buckets     map[queueKey]*bucket // of queues whose rate was charged
 	used        map[queueKey]*usage
 	idempotency map[tenantKey]remembered
 	unique      map[tenantKey]*record
@@ -57,6 +58,7 @@ type usage struct{ served int64 }
 var (
 	_ queue.Queue        = (*Store)(nil)
 	_ queue.Jobs         = (*Store)(nil)
+	_ queue.Explainer    = (*Store)(nil)
 	_ queue.Notes        = (*Store)(nil)
 	_ queue.Queues       = (*Store)(nil)
 	_ queue.Configurable = (*Store)(nil)
@@ -84,6 +86,7 @@ func New(o Options) *Store {
 		changed:     make(chan struct{}),
 		lines:       map[lineKey][]*record{},
 		views:       map[string]*view{},
+		buckets:     map[queueKey]*bucket{},
 		used:        map[queueKey]*usage{},
 		idempotency: map[tenantKey]remembered{},
 		unique:      map[tenantKey]*record{},

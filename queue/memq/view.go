@@ -64,19 +64,22 @@ func (s *Store) viewOf(v queue.View) *view {
 	return s.views[key]
 }
 
-// syncViews lets join, leave and change weight whoever does so after a change of the lines or of the settings.
+// syncViews lets join, leave and change weight whoever does so after a change of the lines, of what runs, of the settings or
+// of the time.
 func (s *Store) syncViews() {
+	s.bringBack()
 	for _, v := range s.views {
 		v.sync(s)
 	}
 }
 
+func (v *view) includes(name string) bool { return len(v.names) == 0 || v.names[name] }
+
 func (v *view) sync(s *Store) {
 	eligible := map[lineKey]bool{}
 	backlogged := map[string]bool{}
-	for key := range s.lines { // no line is empty
-		inView := len(v.names) == 0 || v.names[key.queue]
-		if inView && !s.settings(key.queueKey).Paused {
+	for key := range s.lines {
+		if v.includes(key.queue) && s.front(key) != nil && !s.heldBack(key.queueKey, s.now()) {
 			eligible[key] = true
 			backlogged[key.tenant] = true
 		}
@@ -85,7 +88,7 @@ func (v *view) sync(s *Store) {
 		v.member(key) // there from now on
 	}
 	for name, t := range v.tenants {
-		t.follow(backlogged[name], v.v, s.scheduling.TenantWeight(name))
+		t.follow(backlogged[name] && !s.tenantFull(name), v.v, s.scheduling.TenantWeight(name))
 		for p, b := range t.bands {
 			for q, m := range b.queues {
 				key := lineKey{queueKey{name, q}, p}

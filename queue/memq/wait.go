@@ -13,8 +13,16 @@ func (s *Store) Wait(ctx context.Context, qv queue.View) error {
 		if err := qv.Validate(); err != nil {
 			return false, 0, err
 		}
-		_, ok := s.viewOf(qv).choose(0)
-		return ok, -1, nil
+		v := s.viewOf(qv)
+		s.syncViews() // a rate may let somebody in by now
+		if _, ok := v.choose(0); ok {
+			return true, 0, nil
+		}
+		next, ok := s.nextRate(v, s.now())
+		if !ok {
+			return false, -1, nil
+		}
+		return false, max(0, next.Sub(s.clock.Now())), nil // the clock is finer than store time
 	})
 }
 
