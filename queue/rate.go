@@ -7,33 +7,31 @@ import (
 	"time"
 )
 
-// Rate bounds how fast jobs of a queue are reserved: in any stretch of time W at most Count·W/Per + Burst jobs, and as many
-// when there is work. The zero value is no rate.
+// Rate bounds how fast jobs of a queue are reserved: Count per Per over any long time, and in any stretch of time W at most
+// 1 + Count·(W + RateSlack)/Per jobs. The zero value is no rate.
 //
-// It is a token bucket in the form of the generic cell rate algorithm (ITU-T I.371, 1993), kept exactly: the time at
-// which the bucket would be full again is base + n·Per/Count with an integer n, so that nothing drifts. RULES.md states
-// it in full; fair.Bucket computes it.
+// It is the generic cell rate algorithm (ITU-T I.371, 1993), the token bucket that keeps one time, with an interval of
+// Per/Count and a tolerance of RateSlack, kept exactly. RULES.md states it in full; fair.Bucket computes it.
 type Rate struct {
 	Count int           // 1–RateCountMax jobs …
 	Per   time.Duration // … in each RatePerMin–RatePerMax, whole milliseconds
 }
 
-// Bounds of a Rate. RateBurst is how much time's worth of jobs may go out at once, so that a host that is late by that
-// much loses none of the rate.
+// Bounds of a Rate. RateSlack is how late a host may take a job without losing any of the rate, and so how much time's worth
+// of jobs may go out at once.
 const (
 	RateCountMax = 1_000_000
 	RatePerMin   = time.Second
 	RatePerMax   = 24 * time.Hour
-	RateBurst    = 100 * time.Millisecond
+	RateSlack    = 100 * time.Millisecond
 )
 
-// Burst is how many jobs may be reserved at once after a pause: what comes in RateBurst, rounded up, so at least 1.
+// Burst is how many jobs may be reserved at once after a pause: one, and as many as RateSlack is long.
 func (r Rate) Burst() int {
-	per := r.Per.Milliseconds()
-	if per <= 0 {
-		return 1
+	if r.IsZero() {
+		return 0
 	}
-	return int(max(1, (int64(r.Count)*RateBurst.Milliseconds()+per-1)/per))
+	return 1 + int(int64(r.Count)*RateSlack.Milliseconds()/r.Per.Milliseconds())
 }
 
 // IsZero reports whether there is no rate.

@@ -36,14 +36,14 @@ func TestParseRate(t *testing.T) {
 
 func TestRateBurst(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int{"100/s": 10, "5/m": 1, "1/s": 1, "10/s": 1, "11/s": 2, "600/m": 1, "660/m": 2, "1000000/s": 100_000} {
+	for text, want := range map[string]int{"100/s": 11, "5/m": 1, "1/s": 1, "9/s": 1, "10/s": 2, "600/m": 2, "1000000/s": 100_001} {
 		r, err := ParseRate(text)
 		if err != nil || r.Burst() != want {
 			t.Errorf("burst of %s = %d, %v, want %d", text, r.Burst(), err, want)
 		}
 	}
-	if (Rate{}).Burst() != 1 {
-		t.Error("the burst of no rate is not 1")
+	if (Rate{}).Burst() != 0 {
+		t.Error("no rate has a burst")
 	}
 }
 
@@ -80,7 +80,7 @@ func FuzzParseRate(f *testing.F) {
 		if again, err := ParseRate(r.String()); err != nil || again != r {
 			t.Fatalf("%q is written %q, which reads as %+v, %v", text, r.String(), again, err)
 		}
-		if b := r.Burst(); b < 1 || b > r.Count {
+		if b := r.Burst(); b < 1 || b > r.Count+1 {
 			t.Fatalf("%q has a burst of %d", text, b)
 		}
 	})

@@ -26,6 +26,7 @@ type tenant[Q any] struct {
 	value  float64
 	parked float64
 	index  int
+	held   bool // does not compete, whatever its queues do
 	bands  map[int]*band[Q]
 	active []*band[Q] // bands with a competing queue, highest first
 }
@@ -113,12 +114,37 @@ func (s *Scheduler[Q]) Join(e *Entry[Q]) {
 	t := b.tenant
 	i, _ := slices.BinarySearchFunc(t.active, b, func(x, y *band[Q]) int { return cmp.Compare(y.prio, x.prio) })
 	t.active = slices.Insert(t.active, i, b)
-	if len(t.active) > 1 {
-		return
+	if len(t.active) == 1 && !t.held {
+		s.enter(t)
 	}
+}
+
+// enter makes a tenant compete.
+func (s *Scheduler[Q]) enter(t *tenant[Q]) {
 	t.tag = Join(s.v, t.parked, t.tag.Weight)
 	t.value = t.tag.Value()
 	s.heap.push(t)
+}
+
+// exit ends a tenant's competing and parks its tag.
+func (s *Scheduler[Q]) exit(t *tenant[Q]) {
+	t.parked = t.value
+	s.heap.remove(t)
+}
+
+// HoldTenant keeps a tenant from competing, or lets it again. Its queues stay as they are among themselves.
+func (s *Scheduler[Q]) HoldTenant(name string, held bool) {
+	t := s.tenant(name)
+	if t.held == held {
+		return
+	}
+	t.held = held
+	switch {
+	case held && t.index != absent:
+		s.exit(t)
+	case !held && len(t.active) > 0:
+		s.enter(t)
+	}
 }
 
 // Leave ends e's competing and parks its tag. It does nothing when it does not compete.
@@ -135,11 +161,9 @@ func (s *Scheduler[Q]) Leave(e *Entry[Q]) {
 	t := b.tenant
 	i := slices.Index(t.active, b)
 	t.active = slices.Delete(t.active, i, i+1)
-	if len(t.active) > 0 {
-		return
+	if len(t.active) == 0 && t.index != absent {
+		s.exit(t)
 	}
-	t.parked = t.value
-	s.heap.remove(t)
 }
 
 // Reweigh gives e a new weight; its tag keeps its value.

@@ -121,8 +121,7 @@ func (s *Store) rateFrom(key queueKey) time.Time {
 	if b == nil {
 		return time.Time{}
 	}
-	ahead := new(big.Rat).Mul(interval(b.rate), big.NewRat(int64(b.rate.Burst()-1), 1))
-	from := new(big.Rat).Sub(b.full, ahead)
+	from := new(big.Rat).Sub(b.full, big.NewRat(queue.RateSlack.Milliseconds(), 1))
 	ms := new(big.Int).Div(from.Num(), from.Denom()) // down
 	if !from.IsInt() {
 		ms.Add(ms, big.NewInt(1))
