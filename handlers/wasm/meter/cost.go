@@ -38,11 +38,13 @@ func instrCost(in *wasmbin.Instr) int64 {
 type mark struct {
 	full   int64 // of everything
 	likely int64 // times conditional: everything once, what may be skipped a conditional-th
+	deep   int   // calls of deep functions; see debt
 }
 
-// charge is what is paid for the code from m to now.
+// charge is what is paid for the code from m to now. Code that was certain at m may have become skipped since, when m is the
+// end of a block that others were left to pass over; it costs a conditional-th all the same.
 func (m mark) charge(now mark) int64 {
-	return max((now.likely-m.likely+conditional-1)/conditional, 1)
+	return max((max(now.likely-m.likely, now.full-m.full)+conditional-1)/conditional, 1)
 }
 
 // pass moves the mark over code of that cost.

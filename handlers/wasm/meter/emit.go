@@ -44,7 +44,7 @@ func (w *bodyWriter) body(out, body []byte) []byte {
 func (w *bodyWriter) localDecls(out, body []byte) []byte {
 	var added []byte
 	w.fuel, w.length = w.locals, w.locals+1
-	if w.checked || w.bulk || w.backs > 0 {
+	if w.checked || w.bulk || w.backs > 0 || w.checks > 0 {
 		added = append(added, 1, wasmbin.I64)
 	}
 	if w.bulk {

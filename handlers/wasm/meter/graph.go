@@ -8,6 +8,12 @@ const (
 	uncheckedWork = 1 << 16
 	// uncheckedRun bounds what runs between two checks of one function, beyond what the last of its calls adds.
 	uncheckedRun = 1 << 16
+	// debt bounds what runs between two payments of a deep function after it was called. A deep function is one through which
+	// a chain of calls can pass again and again: those that call through a table, those on a cycle of direct calls, and those that
+	// call them. Such a chain has paid for the code of all its functions when it is at its deepest. For the tick to come on its
+	// way up, too, this code is paid for again as it runs, by a conditional-th; what a call closes the cycle pays for the
+	// debt that its callee may leave.
+	debt = 512
 )
 
 // graph rewrites all functions, each after those that it calls directly, and decides where they have checks, so that every
@@ -27,6 +33,8 @@ type graph struct {
 	state   []uint8
 	work    []int64 // cost of everything, with callees without a check, when done; capped
 	tail    []int64 // the most that can run between the last check and the return, when done
+	due     []int64 // what is then due of the debt
+	deep    []bool
 	checked []bool
 	out     []rewritten
 }
@@ -45,7 +53,7 @@ func (m *module) rewrite() ([]rewritten, error) {
 	n := len(m.bodies)
 	g := &graph{
 		m: m, calls: make([][]int, n), own: make([]int64, n), leaves: make([]int64, n), state: make([]uint8, n),
-		work: make([]int64, n), tail: make([]int64, n), checked: make([]bool, n), out: make([]rewritten, n),
+		work: make([]int64, n), tail: make([]int64, n), due: make([]int64, n), deep: make([]bool, n), checked: make([]bool, n), out: make([]rewritten, n),
 	}
 	for i := range n {
 		p, err := g.analyse(i, nil)
@@ -68,7 +76,7 @@ func (m *module) rewrite() ([]rewritten, error) {
 }
 
 func (g *graph) analyse(i int, callees *graph) (*plan, error) {
-	p, err := g.m.analyse(g.m.bodies[i], g.m.params[g.m.types[i]], callees)
+	p, err := g.m.analyse(g.m.bodies[i], g.m.params[g.m.types[i]], callees, g.deep[i])
 	if err != nil {
 		return nil, fmt.Errorf("function %d: %w", uint32(i)+g.m.imported, err)
 	}
@@ -105,7 +113,9 @@ func (g *graph) visit(i int) error {
 // decide rewrites function i, whose callees are rewritten, but for those that are being visited: they have a check.
 func (g *graph) decide(i int) error {
 	work := g.own[i]
+	g.deep[i] = g.checked[i] // so far for being on a cycle, or for calls through a table
 	for _, callee := range g.calls[i] {
+		g.deep[i] = g.deep[i] || g.deep[callee] || g.state[callee] != done
 		if !g.checked[callee] {
 			work = min(work+g.work[callee], uncheckedWork+1)
 		}
@@ -118,7 +128,7 @@ func (g *graph) decide(i int) error {
 	if err != nil {
 		return err
 	}
-	g.tail[i] = p.tail
+	g.tail[i], g.due[i] = p.tail, p.due
 	w := bodyWriter{plan: p, m: g.m, checked: g.checked[i], leaf: g.leaves[i] > 0}
 	body := g.m.bodies[i]
 	g.out[i].body = w.body(make([]byte, 0, len(body)+len(body)/16+16), body)

@@ -26,6 +26,7 @@ type plan struct {
 	work     int64 // cost of all its instructions
 	entry    int64 // what a call costs
 	tail     int64 // the most that can run between the last check and the return
+	due      int64 // and what then is due of the debt
 }
 
 // loop is a loop that something may jump back to.
@@ -64,7 +65,7 @@ type frame struct {
 	start    mark  // of a loop
 	skipped  bool  // a forward jump to its end was passed
 	from     mark  // at the first of them
-	run      int64 // the most that can have run since a check where one of them is
+	run, due int64 // the most of walk.run and walk.due where one of them is
 	dispatch *dispatch
 }
 
@@ -85,6 +86,8 @@ type walk struct {
 	open    []frame
 	now     mark
 	run     int64 // the most that can have run since a check; 0 in dead code
+	deep    bool  // the function is a part of a cycle of calls, or calls one that is
+	due     int64 // the most that a deep function can have run of what it paid before; see debt
 	pending int   // open frames that are skipped
 
 	opening int // depth of the loop of which only blocks have been passed since, or -1
@@ -93,12 +96,12 @@ type walk struct {
 }
 
 // analyse plans the rewriting of one body.
-func (m *module) analyse(body []byte, params uint32, g *graph) (*plan, error) {
+func (m *module) analyse(body []byte, params uint32, g *graph, deep bool) (*plan, error) {
 	p := &plan{locals: params}
 	r := wasmbin.NewReader(body)
 	p.readLocals(r)
 	p.code = r.Pos()
-	w := &walk{plan: p, m: m, g: g, open: []frame{{loop: -1}}, opening: -1}
+	w := &walk{plan: p, m: m, g: g, deep: deep, open: []frame{{loop: -1}}, opening: -1}
 	for in := (wasmbin.Instr{}); r.Err() == nil && len(w.open) > 0; {
 		r.Instr(&in)
 		if r.Err() == nil {
@@ -108,7 +111,7 @@ func (m *module) analyse(body []byte, params uint32, g *graph) (*plan, error) {
 	if r.Err() == nil && !r.Done() {
 		r.Fail("code after the end of the function")
 	}
-	p.work, p.tail = w.now.full, w.run
+	p.work, p.tail, p.due = w.now.full, w.run, w.due
 	p.entry = max((p.entry+conditional-1)/conditional, 1)
 	return p, r.Err()
 }
@@ -141,19 +144,47 @@ func (w *walk) step(in *wasmbin.Instr, body []byte) {
 	} else {
 		w.entry += cost
 	}
-	if w.run += instrCost(in); w.run > uncheckedRun {
+	w.run += instrCost(in)
+	w.owe(instrCost(in))
+	if w.run > uncheckedRun || w.due > debt {
 		w.check(in.At)
 	}
 	w.visit(in, body)
 	w.last[1], w.last[0] = w.last[0], *in
 }
 
-// check puts a check before the byte at that offset.
+// check puts a check before the byte at that offset, which pays what is due.
 func (w *walk) check(at int) {
-	w.edits = append(w.edits, edit{at: at, to: at, kind: editCheck, loop: w.loop()})
+	ed := edit{at: at, to: at, kind: editCheck, loop: w.loop()}
+	if w.due > 0 {
+		ed.kind, ed.charge = editCharge, w.pay()
+	}
+	w.edits = append(w.edits, ed)
 	w.checks++
-	w.run = 0
+	w.run, w.due = 0, 0
 }
+
+// owe adds to what is due.
+func (w *walk) owe(cost int64) {
+	if w.deep {
+		w.due += cost
+	}
+}
+
+// pay is the charge for what is due.
+func (w *walk) pay() int64 { return (w.due + conditional - 1) / conditional }
+
+// again is the charge for a jump back to start. When there are calls of deep functions between, it pays what is due, too.
+func (w *walk) again(start mark) int64 {
+	charge := start.charge(w.now)
+	if w.now.deep > start.deep {
+		charge += w.pay()
+	}
+	return charge
+}
+
+// leave is where code goes on no further.
+func (w *walk) leave() { w.run, w.due = 0, 0 }
 
 // loop is the innermost loop.
 func (w *walk) loop() int { return w.open[len(w.open)-1].loop }
@@ -176,6 +207,7 @@ func (w *walk) visit(in *wasmbin.Instr, body []byte) {
 		w.now.land(top.from)
 		top.from = w.now
 		w.run, top.run = top.run, max(top.run, w.run)
+		w.due, top.due = top.due, max(top.due, w.due)
 	case wasmbin.OpLoop:
 		w.insert(in.At, editLoop, uint32(len(w.loops)))
 		w.loops = append(w.loops, loop{parent: top.loop})
@@ -189,22 +221,24 @@ func (w *walk) visit(in *wasmbin.Instr, body []byte) {
 		w.opening = opening
 	case wasmbin.OpBr:
 		w.br(in)
-		w.run = 0
+		w.leave()
 	case wasmbin.OpBrIf:
 		w.brIf(in)
 	case wasmbin.OpBrTable:
 		w.brTable(in, opening)
 	case wasmbin.OpReturn:
 		w.skip(0)
-		w.run = 0
+		w.leave()
 	case wasmbin.OpUnreachable:
-		w.run = 0
+		w.leave()
 	case wasmbin.OpCall:
 		w.edits = append(w.edits, edit{at: in.IndexAt, to: in.IndexTo, kind: editIndex, arg: w.m.shift(in.Index)})
 		w.call(in)
 	case wasmbin.OpCallIndirect:
 		w.indirect = true
 		w.loud()
+		w.now.deep++
+		w.owe(debt)
 		w.check(in.End)
 	case wasmbin.OpRefFunc:
 		w.edits = append(w.edits, edit{at: in.IndexAt, to: in.IndexTo, kind: editIndex, arg: w.m.shift(in.Index)})
@@ -222,18 +256,27 @@ func (w *walk) call(in *wasmbin.Instr) {
 	switch {
 	case i < 0:
 		w.imported = true
-		w.run = 0 // the host is a safe point
 	case w.g == nil:
 		w.calls = append(w.calls, i)
 	case w.g.leaves[i] > 0:
 		w.run += w.g.work[i]
+		w.owe(w.g.work[i])
 		return
 	case w.g.state[i] != done:
+		w.now.deep++
+		w.owe(debt)
 		w.check(in.End)
-	case w.g.checked[i]:
-		w.run = w.g.tail[i]
 	default:
-		w.run += w.g.work[i]
+		if w.g.deep[i] {
+			w.now.deep++
+		}
+		if w.g.checked[i] {
+			w.run = 0
+		} else {
+			w.run += w.g.work[i]
+		}
+		w.run = max(w.run, w.g.tail[i])
+		w.owe(w.g.due[i])
 	}
 	w.loud()
 }
@@ -248,7 +291,7 @@ func (w *walk) skip(depth int) {
 		f.skipped, f.from = true, w.now
 		w.pending++
 	}
-	f.run = max(f.run, w.run)
+	f.run, f.due = max(f.run, w.run), max(f.due, w.due)
 }
 
 func (w *walk) end(top *frame) {
@@ -256,7 +299,7 @@ func (w *walk) end(top *frame) {
 		w.now.land(top.from)
 		w.pending--
 	}
-	w.run = max(w.run, top.run)
+	w.run, w.due = max(w.run, top.run), max(w.due, top.due)
 	n := len(w.open) - 1
 	if d := top.dispatch; d != nil && n > d.base {
 		d.landed[n-d.base-1] = w.now
@@ -308,12 +351,12 @@ func (w *walk) br(in *wasmbin.Instr) {
 				w.skip(target)
 				return
 			}
-			w.back(in, editBr, label, w.open[target].start.charge(w.now))
+			w.back(in, editBr, label, w.again(w.open[target].start))
 			return
 		}
 		start = landed
 	}
-	w.back(in, editBr, in.Index, start.charge(w.now))
+	w.back(in, editBr, in.Index, w.again(start))
 }
 
 // jump resolves a br to the dispatching loop at that depth: to the depth of the frame it leaves or repeats, or, when
@@ -336,9 +379,9 @@ func (w *walk) brIf(in *wasmbin.Instr) {
 	case !w.isLoop(depth):
 		w.skip(depth)
 	case w.open[depth].params:
-		w.back(in, editCharge, 0, w.open[depth].start.charge(w.now))
+		w.back(in, editCharge, 0, w.again(w.open[depth].start))
 	default:
-		w.back(in, editBrIf, in.Index, w.open[depth].start.charge(w.now))
+		w.back(in, editBrIf, in.Index, w.again(w.open[depth].start))
 	}
 }
 
@@ -359,17 +402,18 @@ func (w *walk) brTable(in *wasmbin.Instr, opening int) {
 			d.targets = append(d.targets, int32(depth))
 		}
 		if w.isLoop(depth) {
-			charge = max(charge, w.open[depth].start.charge(w.now))
+			charge = max(charge, w.again(w.open[depth].start))
 		} else if d == nil || depth < d.base {
 			w.skip(depth)
 		} else {
-			w.open[depth].run = max(w.open[depth].run, w.run)
+			f := &w.open[depth]
+			f.run, f.due = max(f.run, w.run), max(f.due, w.due)
 		}
 	})
 	if charge > 0 {
 		w.back(in, editCharge, 0, charge)
 	}
-	w.run = 0
+	w.leave()
 }
 
 func (w *walk) misc(in *wasmbin.Instr) {
