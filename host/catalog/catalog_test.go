@@ -463,8 +463,13 @@ func TestHostsThatStartTogetherConfigureTheSameHandlers(t *testing.T) {
 					t.Errorf("host %d: %s is served by %+v (%v)", i, typ, v, err)
 				}
 			}
-			if n := len(c.o.Runtimes[0].(*hosttest.Runtime).Prepared()); n != 2 {
-				t.Errorf("host %d prepared %d versions, want 2", i, n)
+			// One that loses the race for a live alias may prepare the winner's version a second time.
+			prepared := map[string]bool{}
+			for _, v := range c.o.Runtimes[0].(*hosttest.Runtime).Prepared() {
+				prepared[v.SHA256] = true
+			}
+			if len(prepared) != 2 {
+				t.Errorf("host %d prepared %v, want both versions", i, prepared)
 			}
 			c.Stop()
 		})

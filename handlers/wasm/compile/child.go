@@ -10,6 +10,7 @@ import (
 
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm/admission"
+	"github.com/taskhost/taskhost/handlers/wasm/child"
 )
 
 // Exit codes of the child.
@@ -37,7 +38,7 @@ func Child(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func answer(ctx context.Context, h header, stdin io.Reader, stderr io.Writer) verdict {
-	if err := errors.Join(closeInherited(), lowerLimits(h)); err != nil {
+	if err := errors.Join(child.CloseInherited(), lowerLimits(h)); err != nil {
 		return verdict{Fault: "confine the process: " + err.Error()}
 	}
 	stop := watchCPU(func() {

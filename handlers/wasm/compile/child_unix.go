@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,25 +36,6 @@ func lowerLimits(h header) error {
 	// By process group: on Linux a process is many threads here, and PRIO_PROCESS would reach one of them.
 	if err := unix.Setpriority(unix.PRIO_PGRP, 0, 19); err != nil {
 		return fmt.Errorf("priority: %w", err)
-	}
-	return nil
-}
-
-// closeInherited closes what this process was started with beyond stdin, stdout and stderr. What survived exec lacks the flag that
-// closes a descriptor on exec; what this program opened itself has it.
-func closeInherited() error {
-	entries, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		return fmt.Errorf("list open files: %w", err)
-	}
-	for _, e := range entries {
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil || fd <= 2 {
-			continue
-		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-			unix.Close(fd)
-		}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taskhost/taskhost/handlers/wasm/artifact"
+	"github.com/taskhost/taskhost/handlers/wasm/child"
 )
 
 // childPath is the program of testdata/child, built as taskhost is shipped: without cgo and without the race detector, whose
@@ -70,7 +71,7 @@ func printLimits() {
 		return false
 	}
 	before := inherited()
-	if err := closeInherited(); err != nil {
+	if err := child.CloseInherited(); err != nil {
 		panic(err)
 	}
 	fmt.Fprintf(os.Stdout, "inherited before: %v, after: %v\n", before, inherited())

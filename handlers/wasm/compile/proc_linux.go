@@ -8,11 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolate gives the child a process group of its own and ties its life to the spawner's thread.
-func isolate(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
 // reap waits for the child, and kills whatever it has left behind in its group: nothing of it may touch the draft afterwards. The
 // group is killed while the child is dead and not yet reaped, as its number cannot be another process's until then.
 func reap(cmd *exec.Cmd) error {

@@ -7,10 +7,6 @@ import (
 	"syscall"
 )
 
-// isolate gives the child a process group of its own. Only Linux ties a child's life to its parent's; elsewhere a child whose
-// supervisor was killed ends by itself, at its limit of processor time at the latest.
-func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
-
 // reap waits for the child.
 func reap(cmd *exec.Cmd) error { return cmd.Wait() }
 

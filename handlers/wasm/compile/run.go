@@ -48,8 +48,7 @@ func (s *Service) run(ctx context.Context, dir string, module []byte, memoryByte
 	stdout, stderr := &capped{most: maxVerdict}, &capped{most: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = 5 * time.Second // pipes that a stray process holds open
-	isolate(cmd)
-	if err := s.spawner.start(cmd); err != nil {
+	if err := s.spawner.Start(cmd); err != nil {
 		if cause := context.Cause(runCtx); cause != nil {
 			return nil, cause
 		}

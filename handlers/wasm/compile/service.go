@@ -13,6 +13,7 @@ import (
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm/admission"
 	"github.com/taskhost/taskhost/handlers/wasm/artifact"
+	"github.com/taskhost/taskhost/handlers/wasm/child"
 	"github.com/taskhost/taskhost/handlers/wasm/engine"
 )
 
@@ -41,7 +42,7 @@ type Service struct {
 	log     *slog.Logger
 	turns   *turns
 	refused *refusedSet
-	spawner *spawner
+	spawner *child.Spawner
 
 	ctx  context.Context // of everything that runs; ends with Close
 	stop context.CancelCauseFunc
@@ -100,7 +101,7 @@ func (s *Service) Start() error {
 		return errors.New("compile: the service was started before")
 	}
 	s.state = stateRunning
-	s.spawner = startSpawner()
+	s.spawner = child.NewSpawner()
 	s.log.Warn("compile children have resource limits and no kernel sandbox", "sandbox", s.SandboxLevel())
 	return nil
 }
@@ -114,7 +115,7 @@ func (s *Service) Close() error {
 	s.stop(handlers.ErrStopped)
 	s.wg.Wait()
 	if was == stateRunning {
-		s.spawner.close()
+		s.spawner.Close()
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/taskhost/taskhost/abi"
 	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/handlers/wasm/child"
 	childside "github.com/taskhost/taskhost/handlers/wasm/runner"
 )
 
@@ -18,7 +19,7 @@ import (
 type Pool struct {
 	opts    Options
 	args    []string
-	spawner *spawner
+	spawner *child.Spawner
 	ctx     context.Context // of the keepers; ends at the end of Close
 	stop    context.CancelFunc
 	keepers sync.WaitGroup
@@ -43,7 +44,7 @@ func New(o Options) (*Pool, error) {
 	p := &Pool{
 		opts:    o,
 		args:    childside.Config{Slots: o.Slots, MemoryPerSlot: o.MemoryBytes, Modules: o.Modules}.Args(),
-		spawner: newSpawner(),
+		spawner: child.NewSpawner(),
 		runners: map[*runner]struct{}{},
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
@@ -216,6 +217,6 @@ func (p *Pool) Close(ctx context.Context) error {
 	}
 	p.stop()
 	p.keepers.Wait()
-	p.spawner.close()
+	p.spawner.Close()
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/taskhost/taskhost/abi/pluginpb"
+	"github.com/taskhost/taskhost/handlers/wasm/child"
 	"github.com/taskhost/taskhost/handlers/wasm/link"
 )
 
@@ -57,9 +58,9 @@ type runner struct {
 }
 
 // startRunner starts a process and shakes hands with it. The runner is ready when it returns.
-func startRunner(ctx context.Context, o *Options, s *spawner, args []string) (*runner, error) {
+func startRunner(ctx context.Context, o *Options, s *child.Spawner, args []string) (*runner, error) {
 	stderr := &stderrLog{log: o.Logger}
-	proc, err := s.start(append(append([]string{}, o.Command...), args...), stderr)
+	proc, err := startProcess(s, append(append([]string{}, o.Command...), args...), stderr)
 	if err != nil {
 		return nil, err
 	}

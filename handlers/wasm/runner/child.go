@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/taskhost/taskhost/abi/pluginpb"
+	"github.com/taskhost/taskhost/handlers/wasm/child"
 	"github.com/taskhost/taskhost/handlers/wasm/link"
 )
 
@@ -83,7 +84,7 @@ func Child(ctx context.Context, args []string) int {
 		fmt.Fprintf(os.Stderr, "taskhost runner: descriptor %d is not a socket of the supervisor; this command is started by taskhost itself: %v\n", FD, err)
 		return ExitUsage
 	}
-	if err := errors.Join(closeInherited(), limit(config)); err != nil {
+	if err := errors.Join(child.CloseInherited(), limit(config)); err != nil {
 		fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
 		return ExitFault
 	}

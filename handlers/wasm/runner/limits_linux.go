@@ -3,35 +3,9 @@ package runner
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
-
-// closeInherited closes what the process was started with beyond its standard streams: descriptors that some ancestor left open. What this
-// program opens closes on exec, so whatever does not came from elsewhere. The connection is a duplicate that does.
-func closeInherited() error {
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return fmt.Errorf("list of open files: %w", err)
-	}
-	for _, e := range open {
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil || fd <= 2 {
-			continue
-		}
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		if err != nil || flags&unix.FD_CLOEXEC != 0 { // gone (it was the list itself), or ours
-			continue
-		}
-		if err := unix.Close(fd); err != nil {
-			return fmt.Errorf("close inherited descriptor %d: %w", fd, err)
-		}
-	}
-	return nil
-}
 
 // setRlimits bounds writable memory, beyond what the process has, and forbids core dumps, which would hold tenants' data.
 func setRlimits(data uint64) error {

@@ -4,6 +4,3 @@ package runner
 
 // setRlimits does nothing: only Linux counts what RLIMIT_DATA is meant to bound. The memory limit of each guest holds everywhere.
 func setRlimits(uint64) error { return nil }
-
-// closeInherited does nothing: the supervisor starts runners with nothing else open.
-func closeInherited() error { return nil }

@@ -13,9 +13,3 @@ func socketPair() (fds [2]int, err error) {
 	}
 	return fds, err
 }
-
-// processAttributes puts a runner into a process group of its own. Only Linux can have it killed when its parent dies; elsewhere it notices
-// the end of its connection, and goes on until then.
-func processAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}
