@@ -38,6 +38,7 @@ func describe(j *queue.Job) string {
 	if j.Unique != (queue.Unique{}) {
 		add("unique", j.Unique)
 	}
+	add("key", j.ConcurrencyKey)
 	add("run", j.Run)
 	add("attempt", j.Attempt)
 	add("crashes", j.Crashes)
@@ -67,6 +68,28 @@ func describe(j *queue.Job) string {
 			a.DurationMS, a.Fuel, a.PeakMemoryBytes, a.Worker, a.Handler)
 	}
 	return b.String()
+}
+
+// waits writes what a job waits for.
+func waits(list []queue.WaitReason) string {
+	var parts []string
+	for _, r := range list {
+		text := "waits " + string(r.Code)
+		if !r.Until.IsZero() {
+			text += " until " + stamp(r.Until)
+		}
+		if r.Limit != 0 || r.Running != 0 {
+			text += fmt.Sprintf(" %d of %d", r.Running, r.Limit)
+		}
+		if r.Key != "" {
+			text += " " + r.Key
+		}
+		if r.AtMost != 0 {
+			text += fmt.Sprintf(" %d", r.AtMost)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
 }
 
 func quoted(b []byte) string {

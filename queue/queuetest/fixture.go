@@ -20,6 +20,7 @@ type fixture struct {
 	ctx context.Context
 
 	jobs       queue.Jobs
+	explainer  queue.Explainer
 	notes      queue.Notes
 	queues     queue.Queues
 	configured queue.Configurable
@@ -49,6 +50,7 @@ func (f *fixture) use(q queue.Queue) {
 	f.Helper()
 	f.Queue = q
 	f.jobs = part[queue.Jobs](f, "Jobs")
+	f.explainer = part[queue.Explainer](f, "Explainer")
 	f.notes = part[queue.Notes](f, "Notes")
 	f.queues = part[queue.Queues](f, "Queues")
 	f.configured = part[queue.Configurable](f, "Configurable")
@@ -81,6 +83,8 @@ func expires(d time.Duration) edit { return func(s *queue.JobSpec) { s.ExpiresIn
 func maxAttempts(n int) edit { return func(s *queue.JobSpec) { s.MaxAttempts = n } }
 
 func idempotent(key string) edit { return func(s *queue.JobSpec) { s.IdempotencyKey = key } }
+
+func keyed(key string) edit { return func(s *queue.JobSpec) { s.ConcurrencyKey = key } }
 
 func unique(u queue.Unique) edit { return func(s *queue.JobSpec) { s.Unique = u } }
 

@@ -184,6 +184,8 @@ func (h *history) shorten(found *difference) *difference {
 func mustMeet() []string {
 	return []string{
 		"created", "duplicate", "rejected", "mismatch", "held", "over the limit", "lease_lost", "cancel_requested", "not found",
+		`held by "max_running"`, `held by "tenant_max_running"`, `held by "rate"`, "waits paused", "waits max_running", "waits tenant_max_running",
+		"waits rate", "waits concurrency_key", "waits ahead", "waits retry_backoff",
 		"succeeded", "dead", "cancelled", "scheduled", "promoted", "reaped", "expired", "retained", "changed", "skipped", "truncated", "crashed worker",
 	}
 }

@@ -42,11 +42,11 @@ func queuesConfigured(f *fixture) {
 	if got := f.queueNames("acme"); got != "a b" {
 		f.Errorf("queues = %q, want a b", got)
 	}
-	want := queue.QueueInfo{Tenant: "acme", Name: "a", Weight: 2.5, Priority: -3, Paused: true}
+	want := queue.QueueInfo{Tenant: "acme", Name: "a", Weight: 2.5, Priority: -3, Paused: true, MaxPerKey: 1, Waiting: queue.WaitPaused}
 	if got := f.info("a"); got != want {
 		f.Errorf("queue a = %+v, want %+v", got, want)
 	}
-	if got := f.info("b"); got.Weight != 1 || got.Priority != 0 || got.Paused {
+	if got := f.info("b"); got != (queue.QueueInfo{Tenant: "acme", Name: "b", Weight: 1, MaxPerKey: 1}) {
 		f.Errorf("queue b = %+v, want the defaults", got)
 	}
 }

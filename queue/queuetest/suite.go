@@ -66,6 +66,8 @@ func subjects() []subject {
 		{"unique", uniqueCases()},
 		{"expiry", expiryCases()},
 		{"queues", queuesCases()},
+		{"limits", limitsCases()},
+		{"concurrency keys", concurrencyKeyCases()},
 		{"jobs", jobsCases()},
 		{"cancel", cancelCases()},
 		{"notes", notesCases()},

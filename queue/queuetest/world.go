@@ -40,7 +40,7 @@ func (w *world) operation(rng *rand.Rand) operation {
 	}{
 		{20, w.enqueue}, {22, w.reserve}, {24, w.settle}, {4, w.extend}, {12, w.passTime}, {2, w.onlyTime}, {3, w.maintain},
 		{4, w.cancel}, {5, w.remove}, {5, w.setQueue}, {2, w.configure}, {4, w.replay}, {1, w.purge}, {2, w.countDead},
-		{2, w.progress}, {3, w.log}, {2, w.checkpoint}, {3, w.list}, {1, w.getQueue}, {2, w.lease}, {2, w.record}, {1, w.foreign},
+		{2, w.progress}, {3, w.log}, {2, w.checkpoint}, {3, w.list}, {1, w.getQueue}, {2, w.lease}, {2, w.record}, {1, w.foreign}, {1, w.explain},
 	}
 	total := 0
 	for _, k := range kinds {
@@ -168,6 +168,7 @@ func (w *world) spec(rng *rand.Rand) queue.JobSpec {
 	sometimes(func() { s.Headers = map[string]string{"h": "v"} })
 	sometimes(func() { s.Timeout = time.Minute })
 	sometimes(func() { s.Backoff = queue.Backoff{Base: time.Second, Max: time.Minute, Jitter: queue.JitterNone} })
+	sometimes(func() { s.ConcurrencyKey = choose(rng, "k0", "k0", "k1") })
 	sometimes(func() {
 		s.Unique = queue.Unique{
 			Key:        choose(rng, "u0", "u1", "u2"),
@@ -194,7 +195,8 @@ func (w *world) spec(rng *rand.Rand) queue.JobSpec {
 
 func specText(s queue.JobSpec) string {
 	j := queue.Job{ID: "spec", Tenant: s.Tenant, Queue: s.Queue, Type: s.Type, Payload: s.Payload, PayloadJSON: s.PayloadJSON, Headers: s.Headers,
-		Labels: s.Labels, Timeout: s.Timeout, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, IdempotencyKey: s.IdempotencyKey, Unique: s.Unique}
+		Labels: s.Labels, Timeout: s.Timeout, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, IdempotencyKey: s.IdempotencyKey, Unique: s.Unique,
+		ConcurrencyKey: s.ConcurrencyKey}
 	text := describe(&j)
 	if s.Priority != nil {
 		text += fmt.Sprintf(" p=%d", *s.Priority)
@@ -384,6 +386,9 @@ func (w *world) snapshot(s *side) string {
 			continue
 		}
 		fmt.Fprintln(&b, s.describe(j))
+		if reasons, err := s.explainer.WaitingOn(s.ctx, tenant, s.id(n)); len(reasons) > 0 || err != nil {
+			fmt.Fprintf(&b, "#%d %s %s\n", n, waits(reasons), s.outcome(err))
+		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(w.logged)) {
 		page, err := s.notes.JobLogs(s.ctx, w.tenants[n], s.id(n), 0, 0)
@@ -419,10 +424,19 @@ func infoText(q queue.QueueInfo) string {
 			text += fmt.Sprintf("priority %d ", *s.Priority)
 		}
 		if s.Paused != nil {
-			text += fmt.Sprintf("paused %t", *s.Paused)
+			text += fmt.Sprintf("paused %t ", *s.Paused)
+		}
+		if s.MaxRunning != nil {
+			text += fmt.Sprintf("max_running %d ", *s.MaxRunning)
+		}
+		if s.MaxPerKey != nil {
+			text += fmt.Sprintf("max_per_key %d ", *s.MaxPerKey)
+		}
+		if s.Rate != nil {
+			text += fmt.Sprintf("rate %s", *s.Rate)
 		}
 		return text
 	}
-	return fmt.Sprintf("%s/%s weight %v priority %d paused %t override (%s) scheduled %d ready %d running %d dead %d served %d", q.Tenant, q.Name, q.Weight,
-		q.Priority, q.Paused, value(q.Override), q.Scheduled, q.Ready, q.Running, q.Dead, q.Served)
+	return fmt.Sprintf("%s/%s weight %v priority %d paused %t max_running %d max_per_key %d rate %s override (%s) held by %q scheduled %d ready %d running %d dead %d served %d",
+		q.Tenant, q.Name, q.Weight, q.Priority, q.Paused, q.MaxRunning, q.MaxPerKey, q.Rate, value(q.Override), q.Waiting, q.Scheduled, q.Ready, q.Running, q.Dead, q.Served)
 }

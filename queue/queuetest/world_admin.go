@@ -32,7 +32,8 @@ func (w *world) foreign(rng *rand.Rand) (operation, error) {
 	return operation{text: fmt.Sprintf("a stranger asks for #%d", n), run: func(s *side) string {
 		_, get := s.jobs.GetJob(s.ctx, "stranger", s.id(n))
 		_, cancel := s.jobs.CancelJob(s.ctx, "stranger", s.id(n))
-		return s.outcome(get) + s.outcome(cancel) + s.outcome(s.jobs.DeleteJob(s.ctx, "stranger", s.id(n)))
+		_, why := s.explainer.WaitingOn(s.ctx, "stranger", s.id(n))
+		return s.outcome(get) + s.outcome(why) + s.outcome(cancel) + s.outcome(s.jobs.DeleteJob(s.ctx, "stranger", s.id(n)))
 	}}, nil
 }
 
@@ -47,6 +48,16 @@ func (w *world) settings(rng *rand.Rand) queue.QueueSettings {
 	if rng.IntN(3) == 0 {
 		c.Paused = ptr(rng.IntN(3) == 0)
 	}
+	if rng.IntN(5) == 0 {
+		c.MaxRunning = ptr(1 + rng.IntN(4))
+	}
+	if rng.IntN(5) == 0 {
+		c.MaxPerKey = ptr(1 + rng.IntN(3))
+	}
+	if rng.IntN(5) == 0 {
+		c.Rate = ptr(choose(rng, queue.Rate{Count: 1, Per: time.Second}, queue.Rate{Count: 3, Per: 7 * time.Second}, queue.Rate{Count: 40, Per: time.Second},
+			queue.Rate{Count: 7, Per: time.Minute}, queue.Rate{Count: 999, Per: time.Second}))
+	}
 	return c
 }
 
@@ -55,12 +66,16 @@ func (w *world) setQueue(rng *rand.Rand) (operation, error) {
 	c.ClearWeight = c.Set.Weight == nil && rng.IntN(4) == 0
 	c.ClearPriority = c.Set.Priority == nil && rng.IntN(4) == 0
 	c.ClearPaused = c.Set.Paused == nil && rng.IntN(2) == 0
+	c.ClearMaxRunning = c.Set.MaxRunning == nil && rng.IntN(2) == 0
+	c.ClearMaxPerKey = c.Set.MaxPerKey == nil && rng.IntN(4) == 0
+	c.ClearRate = c.Set.Rate == nil && rng.IntN(2) == 0
 	if rng.IntN(20) == 0 {
 		c.Set.Weight = ptr(-1.0)
 	}
 	tenant, name := w.tenant(rng), w.queueName(rng)
 	return operation{
-		text: fmt.Sprintf("set queue %s clear %t %t %t", infoText(queue.QueueInfo{Tenant: tenant, Name: name, Override: c.Set}), c.ClearWeight, c.ClearPriority, c.ClearPaused),
+		text: fmt.Sprintf("set queue %s clear %t %t %t %t %t %t", infoText(queue.QueueInfo{Tenant: tenant, Name: name, Override: c.Set}), c.ClearWeight, c.ClearPriority,
+			c.ClearPaused, c.ClearMaxRunning, c.ClearMaxPerKey, c.ClearRate),
 		run: func(s *side) string {
 			info, err := s.queues.SetQueue(s.ctx, tenant, name, c)
 			return infoText(info) + " " + s.outcome(err)
@@ -89,6 +104,9 @@ func (w *world) configure(rng *rand.Rand) (operation, error) {
 		if rng.IntN(2) == 0 {
 			c.Tenants[t] = queue.TenantSettings{Weight: ptr(w.weight(rng))}
 		}
+		if rng.IntN(4) == 0 {
+			c.Tenants[t] = queue.TenantSettings{Weight: c.Tenants[t].Weight, MaxRunning: ptr(1 + rng.IntN(5))}
+		}
 	}
 	var text []string
 	for _, q := range slices.Sorted(maps.Keys(c.Queues)) {
@@ -112,6 +130,14 @@ func tenantText(t queue.TenantSettings) string {
 		text += fmt.Sprintf("max_running %d", *t.MaxRunning)
 	}
 	return text
+}
+
+func (w *world) explain(rng *rand.Rand) (operation, error) {
+	n, tenant := w.anyJob(rng)
+	return operation{text: fmt.Sprintf("what does #%d wait for", n), run: func(s *side) string {
+		reasons, err := s.explainer.WaitingOn(s.ctx, tenant, s.id(n))
+		return waits(reasons) + " " + s.outcome(err)
+	}}, nil
 }
 
 func (w *world) getQueue(rng *rand.Rand) (operation, error) {

@@ -42,9 +42,21 @@ func (s *Store) configure(c queue.Scheduling) {
 			v.sched.SetTenantWeight(name, c.TenantWeight(name))
 		}
 	}
+	for name, t := range s.tenants {
+		t.maxRunning = c.TenantMaxRunning(name)
+		s.holdTenant(t)
+	}
 	for _, q := range s.queuesByID {
-		q.settings = queue.Effective(q.override, c.Queues[q.name])
-		s.reweigh(q)
+		s.apply(q, queue.Effective(q.override, c.Queues[q.name]))
+	}
+	for _, joins := range [...]bool{true, false} { // first, so that no tenant leaves that goes on competing
+		for _, q := range s.queuesByID {
+			for _, l := range q.lines {
+				if l.eligible() == joins {
+					s.sync(l)
+				}
+			}
+		}
 	}
 }
 
@@ -124,8 +136,8 @@ func (s *Store) SetQueue(ctx context.Context, tenant, name string, c queue.Queue
 		t.then = append(t.then, func() {
 			q.stored, q.tenant.stored = true, true
 			q.override = override
-			q.settings = queue.Effective(override, s.scheduling.Queues[name])
-			s.reweigh(q)
+			s.apply(q, queue.Effective(override, s.scheduling.Queues[name]))
+			s.syncQueue(q)
 			infos[0], oldest[0] = s.info(tenant, name, q)
 		})
 		return g.putQueue(q, q.used, override)
@@ -140,34 +152,34 @@ func (s *Store) SetQueue(ctx context.Context, tenant, name string, c queue.Queue
 // info describes a queue, whose state may be nil, and returns the number of its oldest ready job, 0 for none; with s.mu
 // held.
 func (s *Store) info(tenant, name string, q *queueState) (queue.QueueInfo, int64) {
+	e := queue.Effective(queue.QueueSettings{}, s.scheduling.Queues[name])
+	if q != nil {
+		e = q.settings
+	}
+	info := queue.QueueInfo{
+		Tenant:     tenant,
+		Name:       name,
+		Weight:     e.Weight,
+		Priority:   e.Priority,
+		Paused:     e.Paused,
+		MaxRunning: e.MaxRunning,
+		MaxPerKey:  e.MaxPerKey,
+		Rate:       e.Rate,
+	}
+	if waits := queueWaits(e, s.tenants[tenant], q, s.now()); len(waits) > 0 {
+		info.Waiting = waits[0].Code
+	}
 	if q == nil {
-		e := queue.Effective(queue.QueueSettings{}, s.scheduling.Queues[name])
-		return queue.QueueInfo{Tenant: tenant, Name: name, Weight: e.Weight, Priority: e.Priority, Paused: e.Paused}, 0
+		return info, 0
 	}
+	info.Override = q.override.Clone()
+	info.Scheduled, info.Ready, info.Running, info.Dead, info.Served = q.scheduled, q.ready, q.running, q.dead, q.served
 	oldest := never
-	for _, l := range q.lines {
-		for seq := range l.all() {
-			if _, dead := s.gone[seq]; !dead {
-				oldest = min(oldest, seq)
-			}
-		}
-	}
+	q.eachReady(s.gone, func(seq int64) { oldest = min(oldest, seq) })
 	if oldest == never {
 		oldest = 0
 	}
-	return queue.QueueInfo{
-		Tenant:    tenant,
-		Name:      name,
-		Weight:    q.settings.Weight,
-		Priority:  q.settings.Priority,
-		Paused:    q.settings.Paused,
-		Override:  q.override.Clone(),
-		Scheduled: q.scheduled,
-		Ready:     q.ready,
-		Running:   q.running,
-		Dead:      q.dead,
-		Served:    q.served,
-	}, oldest
+	return info, oldest
 }
 
 // fillAges looks up when the oldest ready jobs were created; one that has gone meanwhile leaves the age 0.

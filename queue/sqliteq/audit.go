@@ -58,28 +58,21 @@ func (a *audit) begin(g *group) {
 	defer s.mu.Unlock()
 	for _, q := range s.queuesByID {
 		ready := int64(0)
-		for _, l := range q.lines {
-			n := 0
-			for seq := range l.all() {
-				if _, dead := s.gone[seq]; !dead {
-					put(seq, queue.StateReady)
-					n++
-				}
-			}
-			if n != l.live {
-				a.fault("line %s/%s priority %d counts %d jobs and has %d", q.tenant.name, q.name, l.prio, l.live, n)
-			}
-			for _, le := range l.entries {
-				if le.entry.Competes() != (n > 0 && !q.settings.Paused) {
-					a.fault("queue %s/%s priority %d with %d jobs competes: %t", q.tenant.name, q.name, l.prio, n, le.entry.Competes())
-				}
-			}
-			ready += int64(n)
-		}
+		q.eachReady(s.gone, func(seq int64) {
+			put(seq, queue.StateReady)
+			ready++
+		})
 		if ready != q.ready {
 			a.fault("queue %s/%s counts %d ready jobs and has %d", q.tenant.name, q.name, q.ready, ready)
 		}
+		for _, l := range q.lines {
+			a.line(l)
+		}
+		for _, k := range q.slots {
+			a.slots(k)
+		}
 	}
+	a.running()
 	for _, d := range s.scheduled {
 		if _, dead := s.unscheduled[d.seq]; !dead {
 			put(d.seq, queue.StateScheduled)
@@ -90,6 +83,67 @@ func (a *audit) begin(g *group) {
 	}
 	for seq := range s.limbo {
 		put(seq, queue.StateReady)
+	}
+}
+
+// line compares what a line counts with what it has, with s.mu held like the next ones.
+func (a *audit) line(l *line) {
+	q := l.q
+	n := 0
+	for seq := range l.all() {
+		if _, dead := a.s.gone[seq]; !dead {
+			n++
+		}
+	}
+	if n != l.live {
+		a.fault("line %s/%s priority %d counts %d jobs and has %d", q.tenant.name, q.name, l.prio, l.live, n)
+	}
+	for _, le := range l.entries {
+		if le.entry.Competes() != l.eligible() {
+			a.fault("queue %s/%s priority %d with %d jobs competes: %t", q.tenant.name, q.name, l.prio, n+len(l.back), le.entry.Competes())
+		}
+	}
+}
+
+func (a *audit) slots(k *slots) {
+	if free := k.q.settings.MaxPerKey - k.running; len(k.aside) > 0 && k.back < free {
+		a.fault("%d jobs of concurrency key %q of %s/%s are aside and %d came back, but %d may run", len(k.aside), k.key, k.q.tenant.name, k.q.name, k.back, free)
+	}
+	for _, sd := range k.aside {
+		if a.s.sidesteps[sd.seq] != sd {
+			a.fault("%s is aside and not listed as such", a.name(sd.seq))
+		}
+	}
+}
+
+// running compares the counts that caps go by with the reservations there are.
+func (a *audit) running() {
+	queues, tenants, keys := make(map[*queueState]int64), make(map[*tenantState]int64), make(map[*slots]int)
+	for _, r := range a.s.running {
+		queues[r.q]++
+		tenants[r.q.tenant]++
+		if r.slots != nil {
+			keys[r.slots]++
+		}
+	}
+	for _, q := range a.s.queuesByID {
+		if q.running != queues[q] {
+			a.fault("queue %s/%s counts %d running jobs and has %d", q.tenant.name, q.name, q.running, queues[q])
+		}
+		for _, k := range q.slots {
+			if k.running != keys[k] {
+				a.fault("concurrency key %q of %s/%s counts %d running jobs and has %d", k.key, q.tenant.name, q.name, k.running, keys[k])
+			}
+			delete(keys, k)
+		}
+	}
+	for k, n := range keys {
+		a.fault("%d jobs run with forgotten slots of concurrency key %q of %s/%s", n, k.key, k.q.tenant.name, k.q.name)
+	}
+	for _, t := range a.s.tenants {
+		if t.running != tenants[t] {
+			a.fault("tenant %s counts %d running jobs and has %d", t.name, t.running, tenants[t])
+		}
 	}
 }
 

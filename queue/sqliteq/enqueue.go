@@ -244,7 +244,7 @@ func (w *enqueueWork) apply(g *group) {
 func (s *Store) ready(l *line, seq int64) {
 	l.q.ready++
 	l.pushBack(seq)
-	if l.live == 1 {
+	if l.takeable() == 1 {
 		s.sync(l)
 	}
 }
@@ -252,8 +252,9 @@ func (s *Store) ready(l *line, seq int64) {
 // readyFront puts a job at the front of its line; with s.mu held.
 func (s *Store) readyFront(l *line, seq int64) {
 	l.q.ready++
-	l.pushFront(seq)
-	if l.live == 1 {
+	s.lastFront--
+	l.pushFront(seq, s.lastFront)
+	if l.takeable() == 1 {
 		s.sync(l)
 	}
 }

@@ -52,10 +52,22 @@ func (r *reservation) want(l *line) []int64 {
 		n = min(n*fetchGrowth, fetchMax)
 	}
 	r.misses[l]++
-	n = min(n, r.p.Max-len(r.views))
+	if r.aside == 0 { // else nobody knows how many of them will do
+		n = min(n, r.p.Max-len(r.views))
+	}
 	s.lastFetch++
 	want := make([]int64, 0, n)
+	if seq := l.front(s.gone); s.sidesteps[seq] != nil { // the others are in no order
+		want = append(want, seq)
+		if _, marked := s.fetching[seq]; !marked {
+			s.fetching[seq] = s.lastFetch
+		}
+		n = 1
+	}
 	for seq := range l.all() {
+		if len(want) == n {
+			break
+		}
 		if _, dead := s.gone[seq]; dead {
 			continue
 		}
@@ -65,9 +77,6 @@ func (r *reservation) want(l *line) []int64 {
 		want = append(want, seq)
 		if _, marked := s.fetching[seq]; !marked {
 			s.fetching[seq] = s.lastFetch
-		}
-		if len(want) == n {
-			break
 		}
 	}
 	r.wanted = append(r.wanted, want...)

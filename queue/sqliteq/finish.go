@@ -193,6 +193,20 @@ func (s *Store) leaveWaiting(j *jobRow) (back func()) {
 	switch l := s.lineOf(j.q, j.prio); {
 	case s.leaveLimbo(j.seq):
 		return func() { restore(); s.readyFront(l, j.seq) }
+	case s.sidesteps[j.seq] != nil:
+		sd := s.sidesteps[j.seq]
+		j.q.ready--
+		s.forgetSidestep(sd)
+		sd.k.bringBack()
+		s.syncQueue(j.q)
+		return func() {
+			restore()
+			j.q.ready++
+			sd.k = j.q.slotsOf(sd.k.key) // the old ones may be forgotten
+			s.putAside(sd)
+			sd.k.bringBack()
+			s.syncQueue(j.q)
+		}
 	case j.runAt != 0:
 		j.q.scheduled--
 		s.unscheduled[j.seq] = struct{}{}

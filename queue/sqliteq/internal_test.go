@@ -401,7 +401,7 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 50 {
-		l := &line{}
+		l, front := &line{}, int64(0)
 		gone := map[int64]struct{}{}
 		var model []int64
 		for seq := int64(1); seq < 3000; seq++ {
@@ -410,7 +410,8 @@ func TestLine(t *testing.T) {
 				l.pushBack(seq)
 				model = append(model, seq)
 			case op == 5:
-				l.pushFront(seq)
+				front--
+				l.pushFront(seq, front)
 				model = slices.Insert(model, 0, seq)
 			case op < 9 && len(model) > 0:
 				if got := l.front(gone); got != model[0] {

@@ -4,15 +4,22 @@ import "github.com/taskhost/taskhost/queue/fair"
 
 // line is the ready jobs of one queue and priority, in order. It holds job numbers only: 8 bytes a job, and the
 // directory of chunks. A job that leaves from the middle (cancelled, expired) stays as a tombstone, listed in Store.gone,
-// until it comes to the front.
+// until it comes to the front. Jobs that stepped aside are with their slots, and those of them that came back in back; each has
+// its place before or behind those that entered at the front meanwhile, and before all that entered at the tail.
 type line struct {
 	q       *queueState
 	prio    int
 	head    *chunk
 	tail    *chunk
-	live    int // without tombstones
+	live    int     // in the chunks, without tombstones
+	fronts  []int64 // places of the first jobs of the chunks, those that entered at the front, the first one last
+	back    sidesteps
+	aside   int // jobs that stepped aside
 	entries []lineEntry
 }
+
+// takeable is how many jobs are in the line and not aside.
+func (l *line) takeable() int { return l.live + len(l.back) }
 
 // lineEntry is the line's place in the scheduler of one view.
 type lineEntry struct {
@@ -48,7 +55,9 @@ func (l *line) pushBack(seq int64) {
 	l.live++
 }
 
-func (l *line) pushFront(seq int64) {
+// pushFront puts a job before all others. place is lower than every place given before.
+func (l *line) pushFront(seq, place int64) {
+	l.fronts = append(l.fronts, place)
 	if l.head == nil || l.head.lo == 0 {
 		n := l.nextChunk(l.head)
 		c := &chunk{items: make([]int64, n), lo: n, hi: n, next: l.head}
@@ -72,8 +81,21 @@ func (l *line) nextChunk(neighbour *chunk) int {
 }
 
 // front is the job that is next; gone lists the tombstones, and loses those that came to the front. Only for a line with
-// live jobs.
+// takeable jobs.
 func (l *line) front(gone map[int64]struct{}) int64 {
+	if len(l.back) == 0 {
+		return l.chunkFront(gone)
+	}
+	if l.live > 0 {
+		seq := l.chunkFront(gone)
+		if n := len(l.fronts); n > 0 && l.fronts[n-1] < l.back[0].place {
+			return seq
+		}
+	}
+	return l.back[0].seq
+}
+
+func (l *line) chunkFront(gone map[int64]struct{}) int64 {
 	for {
 		seq := l.head.items[l.head.lo]
 		if len(gone) == 0 {
@@ -87,13 +109,16 @@ func (l *line) front(gone map[int64]struct{}) int64 {
 	}
 }
 
-// popFront removes what front returned.
+// popFront removes the first job of the chunks.
 func (l *line) popFront() {
 	l.drop()
 	l.live--
 }
 
 func (l *line) drop() {
+	if n := len(l.fronts); n > 0 {
+		l.fronts = l.fronts[:n-1]
+	}
 	c := l.head
 	c.lo++
 	if c.lo < c.hi {
@@ -119,10 +144,10 @@ func (l *line) bury(gone map[int64]struct{}) {
 	for seq := range l.all() {
 		delete(gone, seq)
 	}
-	l.head, l.tail = nil, nil
+	l.head, l.tail, l.fronts = nil, nil, nil
 }
 
-// all yields the jobs in order, tombstones among them.
+// all yields the jobs of the chunks in order, tombstones among them.
 func (l *line) all() func(yield func(int64) bool) {
 	return func(yield func(int64) bool) {
 		for c := l.head; c != nil; c = c.next {

@@ -109,6 +109,7 @@ func newStore(o Options, c *conn, lock *fileLock) *Store {
 		gone:        make(map[int64]struct{}),
 		fetching:    make(map[int64]int64),
 		limbo:       make(map[int64]struct{}),
+		sidesteps:   make(map[int64]*sidestep),
 		running:     make(map[int64]*running),
 		unscheduled: make(map[int64]struct{}),
 		expires:     make(map[int64]int64),

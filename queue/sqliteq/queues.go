@@ -2,6 +2,7 @@ package sqliteq
 
 import (
 	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/fair"
 )
 
 // tenantState is a tenant as the store knows it.
@@ -10,6 +11,9 @@ type tenantState struct {
 	name   string
 	stored bool // its row is committed
 	queues map[string]*queueState
+
+	running    int64
+	maxRunning int // in force; 0 = no cap
 }
 
 // queueState is one queue. Counters change with the commits they count, under Store.mu.
@@ -22,6 +26,10 @@ type queueState struct {
 	override queue.QueueSettings
 	settings queue.EffectiveSettings // in force
 	lines    map[int]*line
+	slots    map[string]*slots // by concurrency key
+
+	bucket    fair.Bucket // of its rate
+	rateUntil int64       // held back by its rate until then; 0 = it is not
 
 	scheduled int64
 	ready     int64
@@ -29,6 +37,25 @@ type queueState struct {
 	dead      int64
 	served    int64
 	servedRow int64 // what the row says
+}
+
+// eachReady calls f with every ready job, in no order.
+func (q *queueState) eachReady(gone map[int64]struct{}, f func(seq int64)) {
+	for _, l := range q.lines {
+		for seq := range l.all() {
+			if _, dead := gone[seq]; !dead {
+				f(seq)
+			}
+		}
+		for _, sd := range l.back {
+			f(sd.seq)
+		}
+	}
+	for _, k := range q.slots {
+		for _, sd := range k.aside {
+			f(sd.seq)
+		}
+	}
 }
 
 // tenant returns the tenant, made when it is new; with s.mu held.
@@ -42,7 +69,7 @@ func (s *Store) tenant(name string) *tenantState {
 }
 
 func (s *Store) addTenant(id int64, name string) *tenantState {
-	t := &tenantState{id: id, name: name, queues: make(map[string]*queueState)}
+	t := &tenantState{id: id, name: name, queues: make(map[string]*queueState), maxRunning: s.scheduling.TenantMaxRunning(name)}
 	s.tenants[name] = t
 	s.tenantsByID[id] = t
 	return t
@@ -95,7 +122,7 @@ func (g *group) putQueue(q *queueState, used bool, override queue.QueueSettings)
 			return err
 		}
 	}
-	var weight, priority, paused any
+	var weight, priority, paused, maxRunning, maxPerKey, rate any
 	if override.Weight != nil {
 		weight = *override.Weight
 	}
@@ -105,7 +132,16 @@ func (g *group) putQueue(q *queueState, used bool, override queue.QueueSettings)
 	if override.Paused != nil {
 		paused = boolInt(*override.Paused)
 	}
-	return g.exec(sqlQueuePut, q.id, q.tenant.id, q.name, boolInt(used), q.servedRow, weight, priority, paused)
+	if override.MaxRunning != nil {
+		maxRunning = int64(*override.MaxRunning)
+	}
+	if override.MaxPerKey != nil {
+		maxPerKey = int64(*override.MaxPerKey)
+	}
+	if override.Rate != nil {
+		rate = override.Rate.String()
+	}
+	return g.exec(sqlQueuePut, q.id, q.tenant.id, q.name, boolInt(used), q.servedRow, weight, priority, paused, maxRunning, maxPerKey, rate)
 }
 
 func boolInt(b bool) int64 {

@@ -71,6 +71,21 @@ func (s *Store) loadQueues(ctx context.Context, c *conn) error {
 			p := asInt(row[7]) != 0
 			q.override.Paused = &p
 		}
+		if isInt(row[8]) {
+			n := int(asInt(row[8]))
+			q.override.MaxRunning = &n
+		}
+		if isInt(row[9]) {
+			n := int(asInt(row[9]))
+			q.override.MaxPerKey = &n
+		}
+		if text := asString(row[10]); text != "" {
+			r, err := queue.ParseRate(text)
+			if err != nil {
+				return fmt.Errorf("queue %q of tenant %q: %w", q.name, t.name, err)
+			}
+			q.override.Rate = &r
+		}
 		q.settings = queue.Effective(q.override, s.scheduling.Queues[q.name])
 		return nil
 	})
@@ -262,6 +277,7 @@ func (r *rebuilder) repair(ctx context.Context) error {
 	}
 	for i := range moves {
 		moves[i].r.q.running++ // as if it ran until now
+		moves[i].r.q.tenant.running++
 	}
 	s.settleGroup(g, nil, nil)
 	s.mu.Lock()

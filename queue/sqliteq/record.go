@@ -24,6 +24,7 @@ const (
 	recordUnique              // has a unique key
 	recordStarted             // whose key is freed by the first reservation
 	recordIdempotent
+	recordKeyed // has a concurrency key
 )
 
 // spec is a decoded record: what the producer asked for.
@@ -54,6 +55,9 @@ func encodeRecord(s *queue.JobSpec) (record, large []byte) {
 	if s.IdempotencyKey != "" {
 		flags |= recordIdempotent
 	}
+	if s.ConcurrencyKey != "" {
+		flags |= recordKeyed
+	}
 	e := newEncoder(recordFormat, 64+len(s.Type)+len(inline))
 	e.byte(flags)
 	e.int(int64(len(s.Payload)))
@@ -72,6 +76,9 @@ func encodeRecord(s *queue.JobSpec) (record, large []byte) {
 		e.string(s.Unique.Key)
 		e.string(string(s.Unique.Until))
 		e.string(string(s.Unique.OnConflict))
+	}
+	if flags&recordKeyed != 0 {
+		e.string(s.ConcurrencyKey)
 	}
 	e.string(s.RetriedFrom)
 	e.bytes(inline)
@@ -96,6 +103,9 @@ func decodeRecord(b []byte) (spec, error) {
 	if s.flags&recordUnique != 0 {
 		s.job.Unique = queue.Unique{Key: d.string(), Until: queue.UniqueUntil(d.string()), OnConflict: queue.UniqueConflict(d.string())}
 	}
+	if s.flags&recordKeyed != 0 {
+		s.job.ConcurrencyKey = d.string()
+	}
 	s.job.RetriedFrom = d.string()
 	s.payload = d.bytes()
 	if s.flags&recordLarge == 0 && len(s.payload) != s.payloadBytes {
@@ -106,6 +116,18 @@ func decodeRecord(b []byte) (spec, error) {
 
 // recordFlags and recordPayloadBytes read the head of a record that is known to be sound.
 func recordFlags(b []byte) byte { return b[1] }
+
+// recordKey is the concurrency key in a record that is known to be sound; "" without one.
+func recordKey(b []byte) string {
+	if recordFlags(b)&recordKeyed == 0 {
+		return ""
+	}
+	sp, err := decodeRecord(b)
+	if err != nil {
+		return ""
+	}
+	return sp.job.ConcurrencyKey
+}
 
 func recordPayloadBytes(b []byte) int {
 	d := decoder{b: b[2:]}

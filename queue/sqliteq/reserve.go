@@ -20,6 +20,7 @@ type reservation struct {
 	misses  map[*line]int // readings for a line so far
 	wanted  []int64       // everything that was marked as being read
 	drops   []drop
+	aside   int // jobs that stepped aside
 	err     error
 }
 
@@ -90,6 +91,7 @@ func (r *reservation) take() (missing []int64) {
 		return nil
 	}
 	v := s.viewOf(r.p.View)
+	s.openRates(r.now)
 	for len(r.views) < r.p.Max {
 		next := v.sched.Peek()
 		if next == nil {
@@ -113,32 +115,50 @@ func (r *reservation) take() (missing []int64) {
 			}
 			e = f.entry
 		}
+		var k *slots
+		if key := recordKey(e.record); key != "" {
+			if k = l.q.slotsOf(key); !k.free() {
+				if r.aside == queue.AsideMax {
+					return nil
+				}
+				r.aside++
+				s.stepAside(l, seq, k)
+				continue
+			}
+		}
 		bytes := recordPayloadBytes(e.record)
 		if r.p.MaxBytes > 0 && len(r.views) > 0 && r.size+bytes > r.p.MaxBytes {
+			if k != nil {
+				k.tidy()
+			}
 			return nil
 		}
 		r.size += bytes
 		v.sched.Charge(next)
 		s.leaveFront(l, seq)
-		r.start(l, seq, e)
+		r.start(l, seq, e, k)
+		if l.takeable() == 0 {
+			s.sync(l)
+		}
 	}
 	return nil
 }
 
-// leaveFront takes the front job out of its line; with s.mu held.
+// leaveFront takes the front job out of its line, which who calls it lets leave; with s.mu held.
 func (s *Store) leaveFront(l *line, seq int64) {
-	l.popFront()
+	if sd := s.sidesteps[seq]; sd != nil {
+		s.forgetSidestep(sd)
+	} else {
+		l.popFront()
+	}
 	l.q.ready--
 	s.cache.drop(seq)
 	delete(s.fetching, seq)
 	delete(s.expires, seq)
-	if l.live == 0 {
-		s.sync(l)
-	}
 }
 
 // start puts a job under a lease; with s.mu held.
-func (r *reservation) start(l *line, seq int64, e entry) {
+func (r *reservation) start(l *line, seq int64, e entry, k *slots) {
 	s := r.s
 	if r.b == nil {
 		r.b = &batch{token: newToken(s.epoch, s.tokens), worker: r.p.Worker, started: r.now, lease: r.until - r.now, until: r.until,
@@ -147,11 +167,15 @@ func (r *reservation) start(l *line, seq int64, e entry) {
 	}
 	s.reserved++
 	job := &running{seq: seq, birth: e.birth, q: l.q, prio: l.prio, b: r.b, order: s.reserved, started: r.now, until: r.until,
-		expires: e.expiresAt, record: e.record, payload: e.payload, checkpoint: e.checkpoint, st: e.st, logBytes: -1}
+		expires: e.expiresAt, record: e.record, payload: e.payload, checkpoint: e.checkpoint, st: e.st, slots: k, logBytes: -1}
 	r.b.jobs = append(r.b.jobs, job)
 	r.b.left++
 	s.running[seq] = job
-	l.q.running++
+	if k != nil {
+		k.running++
+	}
+	s.countRunning(l.q, 1)
+	s.chargeRate(l.q, r.now)
 	l.q.served++
 	r.views = append(r.views, job.view())
 	s.notify(seq)
@@ -162,9 +186,15 @@ func (r *reservation) start(l *line, seq int64, e entry) {
 
 // drop takes a job that will not run out of its line; the writer ends it.
 func (r *reservation) drop(l *line, seq int64, to queue.State) {
-	expires := r.s.expires[seq]
-	r.s.leaveFront(l, seq)
-	r.s.limbo[seq] = struct{}{}
+	s := r.s
+	expires := s.expires[seq]
+	sd := s.sidesteps[seq]
+	s.leaveFront(l, seq)
+	if sd != nil && sd.k.bringBack() {
+		s.syncQueue(l.q)
+	}
+	s.sync(l)
+	s.limbo[seq] = struct{}{}
 	r.drops = append(r.drops, drop{seq: seq, l: l, to: to, expires: expires})
 }
 

@@ -20,6 +20,7 @@ type running struct {
 	payload    []byte // when it is not in the record
 	checkpoint []byte
 	st         *state // as stored
+	slots      *slots // of its concurrency key; nil without one
 	cancel     bool
 	busy       bool // a request of the writer's group has it
 	settled    bool // … and ends it
@@ -67,7 +68,13 @@ func (s *Store) parseRef(ref queue.Ref) parsedRef {
 // end takes a settled job out of the running; with s.mu held.
 func (s *Store) end(r *running) {
 	delete(s.running, r.seq)
-	r.q.running--
+	if k := r.slots; k != nil {
+		k.running--
+		if k.bringBack() {
+			s.syncQueue(r.q)
+		}
+	}
+	s.countRunning(r.q, -1)
 	r.b.left--
 	r.b.settling--
 	if r.b.left == 0 && r.b.index >= 0 {
@@ -125,6 +132,7 @@ func (s *Store) job(v *jobView) *queue.Job {
 		Backoff:        sp.job.Backoff,
 		IdempotencyKey: sp.job.IdempotencyKey,
 		Unique:         sp.job.Unique,
+		ConcurrencyKey: sp.job.ConcurrencyKey,
 		RetriedFrom:    sp.job.RetriedFrom,
 		Run:            st.run,
 		Attempt:        st.attempt,

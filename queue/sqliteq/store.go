@@ -45,7 +45,10 @@ type Store struct {
 	gone      map[int64]struct{} // tombstones in lines
 	fetching  map[int64]int64    // being read by a Reserve, and not reserved since the reading with this number
 	lastFetch int64
-	limbo     map[int64]struct{} // taken out of a line to be expired or set aside
+	sidesteps map[int64]*sidestep // ready jobs that stepped aside or came back
+	lastAside int64               // places of jobs that step aside rise …
+	lastFront int64               // … and those of jobs that enter at the front fall
+	limbo     map[int64]struct{}  // taken out of a line to be expired or set aside
 
 	running  map[int64]*running
 	batches  batchHeap
@@ -56,6 +59,9 @@ type Store struct {
 	unscheduled   map[int64]struct{} // tombstones in scheduled
 	expiry        timeHeap
 	expires       map[int64]int64 // when waiting jobs that never started expire
+	rateTimers    timeHeap        // of queues, by their number, that their rates hold back; some no longer count
+	rateChanged   chan struct{}   // closed when a rate holds a queue back that ends earlier; nil while nobody waits
+	rateAnnounced int64           // the time that those who wait know of
 	retainAt      int64           // when retention has something to do
 	forgetAt      int64           // when idempotency keys are to be swept
 	dueChanged    chan struct{}   // closed when something became due earlier; nil while nobody waits
@@ -70,6 +76,7 @@ type Store struct {
 var (
 	_ queue.Queue        = (*Store)(nil)
 	_ queue.Jobs         = (*Store)(nil)
+	_ queue.Explainer    = (*Store)(nil)
 	_ queue.Notes        = (*Store)(nil)
 	_ queue.Queues       = (*Store)(nil)
 	_ queue.Configurable = (*Store)(nil)

@@ -47,36 +47,43 @@ func (s *Store) enterView(l *line, v *view) {
 	if !v.includes(l.q.name) {
 		return
 	}
-	v.sched.SetTenantWeight(l.q.tenant.name, s.scheduling.TenantWeight(l.q.tenant.name))
-	e := v.sched.Entry(l.q.tenant.name, l.q.name, l.prio, l.q.settings.Weight, l)
+	t := l.q.tenant
+	v.sched.SetTenantWeight(t.name, s.scheduling.TenantWeight(t.name))
+	v.sched.HoldTenant(t.name, t.full())
+	e := v.sched.Entry(t.name, l.q.name, l.prio, l.q.settings.Weight, l)
 	l.entries = append(l.entries, lineEntry{view: v, entry: e})
 }
 
+// rouse wakes who waits on the view, with s.mu held.
+func (v *view) rouse() {
+	if v.wake != nil {
+		close(v.wake)
+		v.wake = nil
+	}
+}
+
+// eligible reports whether a line is to compete.
+func (l *line) eligible() bool { return l.takeable() > 0 && !l.q.heldBack() }
+
 // sync lets a line join or leave after it, or its queue, changed; with s.mu held.
 func (s *Store) sync(l *line) {
-	eligible := l.live > 0 && !l.q.settings.Paused
+	eligible := l.eligible()
 	for _, le := range l.entries {
 		if eligible == le.entry.Competes() {
 			continue
 		}
 		if eligible {
 			le.view.sched.Join(le.entry)
-			if le.view.wake != nil {
-				close(le.view.wake)
-				le.view.wake = nil
-			}
+			le.view.rouse()
 		} else {
 			le.view.sched.Leave(le.entry)
 		}
 	}
 }
 
-// reweigh applies the settings in force to every line of a queue, with s.mu held.
-func (s *Store) reweigh(q *queueState) {
+// syncQueue is sync for every line of a queue.
+func (s *Store) syncQueue(q *queueState) {
 	for _, l := range q.lines {
-		for _, le := range l.entries {
-			le.view.sched.Reweigh(le.entry, q.settings.Weight)
-		}
 		s.sync(l)
 	}
 }

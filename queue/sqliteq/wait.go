@@ -7,7 +7,8 @@ import (
 	"github.com/taskhost/taskhost/queue"
 )
 
-// Wait implements queue.Queue. Whoever waits on a view is woken when a queue begins to compete in it.
+// Wait implements queue.Queue. Whoever waits on a view is woken when a queue begins to compete in it, and looks again
+// whenever a rate lets a queue in.
 func (s *Store) Wait(ctx context.Context, qv queue.View) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -18,6 +19,7 @@ func (s *Store) Wait(ctx context.Context, qv queue.View) error {
 	for {
 		s.mu.Lock()
 		v := s.viewOf(qv)
+		s.openRates(s.now().UnixMilli())
 		if s.closing || !v.sched.Empty() {
 			closing := s.closing
 			s.mu.Unlock()
@@ -30,13 +32,31 @@ func (s *Store) Wait(ctx context.Context, qv queue.View) error {
 			v.wake = make(chan struct{})
 		}
 		wake := v.wake
+		var timer <-chan time.Time
+		stop := func() bool { return true }
+		next := s.nextRate()
+		if next != never {
+			timer, stop = s.clock.NewTimer(max(0, time.UnixMilli(next).Sub(s.clock.Now()))) // the clock is finer than store time
+		}
+		s.rateAnnounced = next
+		if s.rateChanged == nil {
+			s.rateChanged = make(chan struct{})
+		}
+		changed := s.rateChanged
 		s.mu.Unlock()
+		var err error
 		select {
 		case <-wake:
+		case <-timer:
+		case <-changed:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			err = context.Cause(ctx)
 		case <-s.closed:
-			return queue.ErrClosed
+			err = queue.ErrClosed
+		}
+		stop()
+		if err != nil {
+			return err
 		}
 	}
 }
