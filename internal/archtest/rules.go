@@ -17,6 +17,7 @@ func Rooms() []Room {
 	const (
 		wazero  = "github.com/tetratelabs/wazero"
 		sqlite  = "modernc.org/sqlite"
+		redis   = "github.com/redis/go-redis/v9"
 		rapid   = "pgregory.net/rapid"
 		goleak  = "go.uber.org/goleak"
 		sys     = "golang.org/x/sys"
@@ -48,6 +49,9 @@ func Rooms() []Room {
 		{Path: "queue/memq", May: []string{"queue"}, Tests: append(anyTest, "queue/queuetest")},
 		{Path: "queue/sqliteq/...", May: []string{"queue", "queue/fair", "queue/sqliteq/..."}, Third: []string{sqlite, "modernc.org/libc", sys},
 			Tests: append(anyTest, "queue/queuetest", "queue/memq")},
+		{Path: "queue/redisq", May: []string{"queue", "queue/fair"}, Third: []string{redis},
+			Tests: append(anyTest, "queue/queuetest", "queue/memq", "queue/redisq/redistest")},
+		{Path: "queue/redisq/redistest"},
 		{Path: "config", Third: []string{koanf, yaml, yaml3, toml, structs, sys}, Tests: anyTest},
 
 		// Level 1: what runs a job.

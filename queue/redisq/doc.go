@@ -1,0 +1,19 @@
+// Package redisq is the store on one Redis (7.0 or newer) that many hosts share. Every step of a job's life is one Lua script, so
+// it happens whole or not at all, in the store's own time (Redis TIME).
+//
+// # Where things are
+//
+// keys.go lists every key. lua/*.lua has one script per verb, lua/lib/*.lua what they share; script.go puts them together, loads
+// them and sends them. One Go file per verb prepares its arguments and reads its answer.
+//
+// # What holds
+//
+// The rule of FAIRNESS.md costs O(log n) per job in the number of tenants and queues. Who waits, blocks: a Wait that finds
+// nothing blocks on a list of hints (wait.go); nothing polls. A reservation is a field in the HASH of its batch, named by an
+// unguessable token: what is not there any more cannot be settled, extended or noted. A call whose reply was lost is sent
+// again under the same number and changes nothing the second time (lane.go).
+//
+// # What is left out, and named
+//
+// A Redis of its own: Cluster, Sentinel and a mode without Lua are refused by Open.
+package redisq

@@ -1,0 +1,91 @@
+#!lua
+-- Stores jobs.
+-- ARGV: lane, number, a random number below 8192, then groups. A group of plain jobs, made ready at once with nothing else to do:
+--   'p', tenant, queue, priority or '', n, n times record, meta
+-- one job with more to do:
+--   's', tenant, queue, priority or '', record, meta, idempotency key, its fingerprint, its TTL in ms, PX of it or '',
+--   unique key, 'r' or 'e' on conflict, delay in ms, expiry in ms, body or ''
+-- meta: 12 characters for the end of the id, two of the line entry (size class, flag), and the job's place in the call.
+-- Returns {time of the ids in ms, number of the first, …} and three values for every job not created: its place in ARGV,
+-- 'd' duplicate | 'm' other request under the key | 'h' unique key held, and the id, for 'h' with a letter for the holder's state.
+-- A job's id is ten characters (48 bits of time), four for version, variant and the number, and the client's tail.
+--@include settings sched lines record batch ids
+local lane, number = ARGV[2], tonumber(ARGV[3])
+local before = answered(lane, number)
+if before then return before end
+local at, jobs, created, first = 5, 0, 0, nil
+local ms, ctr = ids(tonumber(ARGV[4]))
+local pre = time10(ms)
+local out = {ms, ctr}
+
+local function priority(t, q, p) return p ~= '' and tonumber(p) or settings(t, q).p end
+
+local msg = P .. 'msg:'
+local function plain(t, q, p, n)
+  local b = priority(t, q, p)
+  local b5, entries, pairs_ = string.format('%+05d', b), {}, {}
+  for k = 1, n do
+    local meta = ARGV[at + 1]
+    local id = pre .. four(ctr + string.sub(meta, 15)) .. string.sub(meta, 1, 12)
+    entries[k] = id .. string.sub(meta, 13, 14)
+    pairs_[2 * k - 1] = msg .. id
+    pairs_[2 * k] = b5 .. ARGV[at]
+    jobs, at = jobs + 1, at + 2
+  end
+  call('MSET', unpack(pairs_))
+  put('RPUSH', t, q, b, entries)
+  created = created + n
+end
+
+local function special(t, q, p)
+  local record, meta, key, print, ttl, px, ukey, conflict, delay, expiry, body = unpack(ARGV, at, at + 10)
+  local id, place = pre .. four(ctr + string.sub(meta, 15)) .. string.sub(meta, 1, 12), jobs
+  jobs, at = jobs + 1, at + 11
+  local function refuse(...) for _, v in ipairs({place, ...}) do out[#out + 1] = v end end
+  local keyname = P .. 'key:' .. t .. ':' .. key
+  if key ~= '' then
+    local kept = call('GET', keyname)
+    if kept then
+      kept = cmsgpack.unpack(kept)
+      if now < kept.u then return refuse(kept.f == print and 'd' or 'm', kept.id) end
+    end
+  end
+  if ukey ~= '' then
+    local holder = call('HGET', P .. 'unique:' .. t, ukey)
+    if holder and conflict == 'e' then return refuse('d', holder) end
+    if holder then
+      local j = load(holder)
+      return refuse('h', (j and j.s == 'w' and 'W' or find(holder) and 'r' or 'R') .. holder)
+    end
+  end
+  if key ~= '' then
+    call('SET', keyname, cmsgpack.pack({id = id, f = print, u = now + tonumber(ttl)}))
+    if px ~= '' then call('PEXPIRE', keyname, px) end
+  end
+  if ukey ~= '' then call('HSET', P .. 'unique:' .. t, ukey, id) end
+  if body ~= '' then call('SET', P .. 'body:' .. id, body) end
+  local b = priority(t, q, p)
+  call('SET', P .. 'msg:' .. id, string.format('%+05d', b) .. record)
+  created = created + 1
+  if expiry ~= '' then
+    call('ZADD', P .. 'expiry', now + tonumber(expiry), id)
+    due(now + tonumber(expiry))
+  end
+  if delay == '' then return put('RPUSH', t, q, b, {id .. string.sub(meta, 13, 14)}) end
+  used(t, q)
+  schedule(id, load(id), 'd', now + tonumber(delay))
+end
+
+while at <= #ARGV do
+  local kind, t, q, p = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  at = at + 4
+  if kind == 'p' then
+    local n = tonumber(ARGV[at])
+    at = at + 1
+    plain(t, q, p, n)
+  else special(t, q, p) end
+end
+call('SET', P .. 'seq', string.format('%.0f %.0f', ms, ctr + jobs))
+call('HINCRBY', P .. 'count', 'enqueued', created)
+wake()
+return answer(lane, number, out)

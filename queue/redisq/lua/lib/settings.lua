@@ -1,0 +1,26 @@
+-- Settings in force. conf is a HASH: '' → what belongs to no queue, 'q:<queue>' → a template, 't:<tenant>' → a weight;
+-- over:<tenant> is a HASH queue → override. Values are msgpack maps with w(eight), p(riority), x (1 = paused).
+local kept
+local function conf()
+  if not kept then
+    kept = {guard = 0, crashes = 3, done = 86400000, dead = 2592000000, logs = 'failed'}
+    local c = call('HGET', P .. 'conf', '')
+    if c then for k, v in pairs(cmsgpack.unpack(c)) do kept[k] = v end end
+  end
+  return kept
+end
+
+local known = {}
+local function settings(t, q)
+  local k = t .. '/' .. q
+  local s = known[k]
+  if s then return s end
+  s = {w = 1, p = 0, x = 0}
+  local template, override = call('HGET', P .. 'conf', 'q:' .. q), call('HGET', P .. 'over:' .. t, q)
+  if template then for f, v in pairs(cmsgpack.unpack(template)) do s[f] = v end end
+  if override then for f, v in pairs(cmsgpack.unpack(override)) do s[f] = v end end
+  known[k] = s
+  return s
+end
+
+local function tenantweight(t) return tonumber(call('HGET', P .. 'conf', 't:' .. t) or 1) end

@@ -1,0 +1,49 @@
+#!lua flags=allow-oom,no-writes
+-- Describes the queues of a tenant. ARGV: tenant, one queue or '' for all.
+-- Returns per queue: name, template, override (msgpack or ''), served or -1, scheduled, ready, running, dead, the first ten
+-- characters of the id in front of each of its lines.
+--@include record
+local t, only = ARGV[2], ARGV[3]
+local info, out = {}, {}
+local function of(q)
+  if only ~= '' and q ~= only then return nil end
+  info[q] = info[q] or {template = '', override = '', served = -1, scheduled = 0, ready = 0, running = 0, dead = 0, oldest = ''}
+  return info[q]
+end
+local function each(key, f)
+  local all = call('HGETALL', P .. key)
+  for k = 1, #all, 2 do f(all[k], all[k + 1]) end
+end
+each('conf', function(k, v)
+  local q = string.match(k, '^q:(.*)$')
+  local i = q and of(q)
+  if i then i.template = v end
+end)
+for field, key in pairs({override = 'over:', served = 'served:', scheduled = 'waiting:', dead = 'dead:'}) do
+  each(key .. t, function(q, v)
+    local i = of(q)
+    if i then i[field] = v end
+  end)
+end
+for _, m in ipairs(call('SMEMBERS', P .. 'lines:' .. t)) do
+  local q, b = string.match(m, '^([^:]*):(.*)$')
+  local i = of(q)
+  if i then
+    local key = readykey(t, q, b)
+    i.ready = i.ready + call('LLEN', key)
+    i.oldest = i.oldest .. string.sub(call('LINDEX', key, 0), 1, 10)
+  end
+end
+for _, tok in ipairs(call('ZRANGE', P .. 'leases', 0, -1)) do
+  for _, id in ipairs(call('HKEYS', P .. 'b:' .. tok)) do
+    local j = id ~= '' and load(id)
+    local i = j and j.t == t and of(j.q)
+    if i then i.running = i.running + 1 end
+  end
+end
+for q, i in pairs(info) do
+  for _, v in ipairs({q, i.template, i.override, i.served, i.scheduled, i.ready, i.running, i.dead, i.oldest}) do
+    out[#out + 1] = tostring(v)
+  end
+end
+return out

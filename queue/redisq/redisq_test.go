@@ -1,0 +1,85 @@
+package redisq_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/queuetest"
+	"github.com/taskhost/taskhost/queue/redisq"
+	"github.com/taskhost/taskhost/queue/redisq/redistest"
+)
+
+var shared redistest.Shared
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := shared.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func open(t testing.TB, o redisq.Options) *redisq.Store {
+	t.Helper()
+	if o.URL == "" {
+		o.URL = shared.URL(t)
+	}
+	s, err := redisq.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	queuetest.Exercise(t, func(t *testing.T) queuetest.Backend {
+		clock := queuetest.NewFakeClock()
+		o := redisq.Options{URL: shared.URL(t), Clock: clock}
+		current := open(t, o)
+		return queuetest.Backend{
+			Queue:   current,
+			Advance: clock.Advance,
+			Reopen: func(t *testing.T) queue.Queue {
+				if err := current.Close(); err != nil {
+					t.Fatal(err)
+				}
+				current = open(t, o)
+				return current
+			},
+			// The store lives on when a host dies; what ran there comes back when its lease has ended.
+			Crash: func(t *testing.T) queue.Queue {
+				current = open(t, o)
+				clock.Advance(30 * time.Second)
+				if _, err := current.Maintain(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				return current
+			},
+		}
+	})
+}
+
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	queuetest.Histories(t, func(t *testing.T, clock queue.Clock, limits queue.Limits) queue.Queue {
+		return open(t, redisq.Options{Clock: clock, Limits: limits})
+	})
+}
