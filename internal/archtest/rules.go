@@ -15,28 +15,29 @@ type Room struct {
 // Rooms is the table of allowed arrows. A package without a room fails the check: a new one is a decision, made here.
 func Rooms() []Room {
 	const (
-		wazero  = "github.com/tetratelabs/wazero"
-		sqlite  = "modernc.org/sqlite"
-		redis   = "github.com/redis/go-redis/v9"
-		rapid   = "pgregory.net/rapid"
-		goleak  = "go.uber.org/goleak"
-		sys     = "golang.org/x/sys"
-		grpc    = "google.golang.org/grpc"
-		proto   = "google.golang.org/protobuf"
-		uuid    = "github.com/google/uuid"
-		koanf   = "github.com/knadh/koanf"
-		yaml    = "github.com/goccy/go-yaml"
-		yaml3   = "go.yaml.in/yaml/v3"
-		toml    = "github.com/pelletier/go-toml/v2"
-		structs = "github.com/go-viper/mapstructure/v2"
-		huma    = "github.com/danielgtaylor/huma/v2"
-		prom    = "github.com/prometheus"
-		cobra   = "github.com/spf13/cobra"
-		pflag   = "github.com/spf13/pflag"
-		human   = "github.com/dustin/go-humanize"
-		isatty  = "github.com/mattn/go-isatty"
-		term    = "golang.org/x/term"
-		script  = "github.com/rogpeppe/go-internal"
+		wazero   = "github.com/tetratelabs/wazero"
+		sqlite   = "modernc.org/sqlite"
+		redis    = "github.com/redis/go-redis/v9"
+		rapid    = "pgregory.net/rapid"
+		goleak   = "go.uber.org/goleak"
+		sys      = "golang.org/x/sys"
+		grpc     = "google.golang.org/grpc"
+		proto    = "google.golang.org/protobuf"
+		uuid     = "github.com/google/uuid"
+		koanf    = "github.com/knadh/koanf"
+		yaml     = "github.com/goccy/go-yaml"
+		yaml3    = "go.yaml.in/yaml/v3"
+		toml     = "github.com/pelletier/go-toml/v2"
+		structs  = "github.com/go-viper/mapstructure/v2"
+		huma     = "github.com/danielgtaylor/huma/v2"
+		cronspec = "github.com/netresearch/go-cron"
+		prom     = "github.com/prometheus"
+		cobra    = "github.com/spf13/cobra"
+		pflag    = "github.com/spf13/pflag"
+		human    = "github.com/dustin/go-humanize"
+		isatty   = "github.com/mattn/go-isatty"
+		term     = "golang.org/x/term"
+		script   = "github.com/rogpeppe/go-internal"
 	)
 	anyTest := []string{goleak, rapid}
 	return []Room{
@@ -65,6 +66,8 @@ func Rooms() []Room {
 		// Level 2: the host translates between the two.
 		{Path: "host/...", May: []string{"abi", "queue", "handlers", "host/..."}, Third: []string{uuid, sys, prom},
 			Tests: append(anyTest, "queue/memq", "queue/queuetest", "queue/sqliteq", "handlers/handlertest/...")},
+		{Path: "host/schedules/...", May: []string{"queue", "host/lifecycle/...", "host/outage", "host/hosttest"}, Third: []string{cronspec},
+			Tests: append(anyTest, "queue/memq", "queue/sqliteq")},
 		{Path: "host/httpapi/...", May: []string{"abi", "queue", "handlers", "host/..."}, Third: []string{huma, uuid, prom},
 			Tests: append(anyTest, "queue/memq", "queue/queuetest", "queue/sqliteq", "handlers/handlertest/...")},
 
