@@ -32,6 +32,7 @@ func TestWeightsThreeToOneOverHTTP(t *testing.T) {
 	for _, j := range jobs[:40] {
 		count[j.Queue]++
 	}
+	t.Logf("weights 3:1, first 40 starts: %v", count)
 	if count["a"] < 28 || count["a"] > 32 {
 		t.Errorf("the first 40 starts are %v, want a:30 b:10 (±2)", count)
 	}
