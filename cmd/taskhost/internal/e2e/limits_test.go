@@ -31,8 +31,8 @@ func TestLoopingGuestEndsAtItsDeadline(t *testing.T) {
 		}
 		took := time.Duration(a.DurationMS) * time.Millisecond
 		t.Logf("attempt %d of the loop ended after %s", a.Attempt, took)
-		if took < 900*time.Millisecond || took > 1500*time.Millisecond {
-			t.Errorf("attempt %d took %s, want 1 s to 1.5 s", a.Attempt, took)
+		if took < 900*time.Millisecond || took > 2500*time.Millisecond { // 1.25 s, and what a busy machine adds
+			t.Errorf("attempt %d took %s, want its deadline of 1 s and the 250 ms to the kill", a.Attempt, took)
 		}
 	}
 	for _, id := range beside {
