@@ -20,9 +20,13 @@
 //
 // # Where it is checked
 //
-// Every backward jump and every cycle of calls passes a check, on the way down and on the way up (graph.go). Between two checks
-// run at most about 130,000 instructions and one operation with a length; between two ticks therefore 16 times the refill and
-// that. A check behind the jump rather than at the head of the loop is what makes it cheap: engines keep the variables of the
+// Every backward jump and every cycle of calls passes a check. A chain of calls that is at its deepest has paid for the code that it
+// runs on its way up; where such a chain can be endless, this code is paid for once more when it runs, by a 16th, so that the tick
+// comes then, too (graph.go). Between two checks run at most some 130,000 instructions and one operation with a length. So
+// between two ticks run at most 16 times the refill, and that, and no more than the code of the module once: a refill of a
+// million units is a few milliseconds.
+//
+// A check stands at the jump rather than at the head of the loop. This is what makes it cheap: engines keep the variables of the
 // loop in registers then, although the slow path calls the host.
 //
 // Go's compiler turns every jump inside a function into one to the head of a loop, where a br_table dispatches it. Where the target is
