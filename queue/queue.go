@@ -64,6 +64,8 @@ const (
 	LimitationGlobalPriority Limitation = "global_priority"
 	// LimitationDurability: jobs do not survive the process.
 	LimitationDurability Limitation = "durability"
+	// LimitationLimits: max_running, max_per_key, rates and concurrency keys are refused with an ErrInvalid.
+	LimitationLimits Limitation = "limits"
 )
 
 // View is the set of queues a host subscribes to, for every tenant. No names means all queues.

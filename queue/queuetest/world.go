@@ -15,6 +15,7 @@ import (
 // world is what the generator of a history knows: enough to ask mostly sensible, sometimes senseless things.
 type world struct {
 	clock        *FakeClock
+	unlimited    bool     // the subject declares LimitationLimits: no limits and no concurrency keys
 	tenants      []string // of the jobs, by number
 	reservations []reservation
 	batches      int
@@ -109,6 +110,11 @@ func (w *world) enqueue(rng *rand.Rand) (operation, error) {
 			specs[i].Delay = choose(rng, 0, time.Millisecond, 2*time.Second, 3*time.Second, 4*time.Second)
 		}
 	}
+	if rng.IntN(6) == 0 { // a batch of one concurrency key
+		for i := range specs {
+			specs[i].Tenant, specs[i].Queue, specs[i].ConcurrencyKey = specs[0].Tenant, specs[0].Queue, "k0"
+		}
+	}
 	var text []string
 	for _, s := range specs {
 		text = append(text, specText(s))
@@ -189,6 +195,9 @@ func (w *world) spec(rng *rand.Rand) queue.JobSpec {
 		s.Priority = ptr(queue.PriorityMax + 1)
 	case 3:
 		s.Labels = map[string]string{"long": strings.Repeat("x", 64)}
+	}
+	if w.unlimited {
+		s.ConcurrencyKey = ""
 	}
 	return s
 }

@@ -116,7 +116,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 
 // Capabilities implements queue.Queue.
 func (s *Store) Capabilities() queue.Capabilities {
-	return queue.Capabilities{Name: "redis", Durability: s.server.durability}
+	return queue.Capabilities{Name: "redis", Durability: s.server.durability, Limitations: []queue.Limitation{queue.LimitationLimits}}
 }
 
 // Close implements queue.Queue.
