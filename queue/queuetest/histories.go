@@ -71,7 +71,7 @@ func historySeeds(t *testing.T, steps int) (int, []uint64) {
 		}
 		return steps, []uint64{seed}
 	}
-	fixed, fresh := 24, 4
+	fixed, fresh := 16, 4
 	if os.Getenv(LongEnv) == "1" {
 		fixed, fresh, steps = 200, 200, 250
 	}
@@ -192,7 +192,7 @@ func (h *history) shorten(found *difference) *difference {
 // mustMeet are answers that the histories must have got at least once.
 func mustMeet() []string {
 	return []string{
-		"created", "duplicate", "rejected", "mismatch", "held", "over the limit", "lease_lost", "cancel_requested", "not found",
+		"created", "duplicate", "rejected", "mismatch", "held", "over the limit", "lease_lost", "not found",
 		"waits paused", "waits ahead", "waits retry_backoff",
 		"succeeded", "dead", "cancelled", "scheduled", "promoted", "reaped", "expired", "retained", "changed", "skipped", "truncated", "crashed worker",
 	}
@@ -203,5 +203,6 @@ func mustMeetOfLimits() []string {
 	return []string{
 		`held by "max_running"`, `held by "tenant_max_running"`, `held by "rate"`, "waits max_running", "waits tenant_max_running", "waits rate",
 		"waits concurrency_key",
+		"cancel_requested", // rare; without limits, which spread the jobs, the fixed histories do not meet it
 	}
 }

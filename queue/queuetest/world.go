@@ -115,6 +115,11 @@ func (w *world) enqueue(rng *rand.Rand) (operation, error) {
 			specs[i].Tenant, specs[i].Queue, specs[i].ConcurrencyKey = specs[0].Tenant, specs[0].Queue, "k0"
 		}
 	}
+	for i := range specs {
+		if w.unlimited {
+			specs[i].ConcurrencyKey = ""
+		}
+	}
 	var text []string
 	for _, s := range specs {
 		text = append(text, specText(s))
@@ -195,9 +200,6 @@ func (w *world) spec(rng *rand.Rand) queue.JobSpec {
 		s.Priority = ptr(queue.PriorityMax + 1)
 	case 3:
 		s.Labels = map[string]string{"long": strings.Repeat("x", 64)}
-	}
-	if w.unlimited {
-		s.ConcurrencyKey = ""
 	}
 	return s
 }
