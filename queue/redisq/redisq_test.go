@@ -17,6 +17,10 @@ import (
 var shared redistest.Shared
 
 func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		runWorker()
+		return
+	}
 	code := m.Run()
 	if err := shared.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
