@@ -307,6 +307,10 @@ func limitsRateBatch(f *fixture) {
 	j := f.wantTaken(5, 1)[0] // the expired ones cost nothing
 	f.settle(settlement(j, queue.VerbRelease), queue.StateReady)
 	f.wantTaken(5, 0) // what was started counts, also when it was given back
+	f.Advance(20 * time.Minute)
+	f.wantTaken(5, 1) // … and again when it is started again
+	f.Advance(20 * time.Minute)
+	f.wantTaken(5, 1)
 }
 
 func limitsRateChange(f *fixture) {
@@ -437,6 +441,11 @@ func limitsWhy(f *fixture) {
 	want(c, "waits ahead 1")
 	f.wantTaken(1, 1) // c, while b stepped aside
 	want(b, "waits concurrency_key 1 of 1 k")
+	z := f.put("q", "z")
+	want(z, "waits ahead 1")
+	if err := f.jobs.DeleteJob(f.ctx, "acme", z); err != nil {
+		f.Fatalf("DeleteJob: %v", err)
+	}
 	f.setQueue("acme", "q", maxRunning(2))
 	held("q", queue.WaitMaxRunning)
 	f.configure(queue.Scheduling{Tenants: map[string]queue.TenantSettings{"acme": {MaxRunning: ptr(1)}}})

@@ -20,6 +20,7 @@ func concurrencyKeyCases() []testCase {
 		{name: "who came back and is cancelled makes room for the next", run: keysCancel},
 		{name: "jobs aside can expire, be cancelled and be deleted", run: keysAsideEnds},
 		{name: "stepping aside costs nothing", run: keysUncharged},
+		{name: "the starvation guard does not count who steps aside", run: keysGuard, needs: queue.LimitationGlobalPriority},
 		{name: "one reserve lets so many step aside", run: keysMany},
 		{name: "with a cap of the queue", run: keysAndCap},
 	}
@@ -183,7 +184,6 @@ func keysAsideEnds(f *fixture) {
 }
 
 func keysUncharged(f *fixture) {
-	f.configure(queue.Scheduling{MaxConsecutiveHigh: 2})
 	f.putN(1, "k", keyed("k"))
 	f.putN(40, "free")
 	j := f.takeOne()
@@ -191,7 +191,7 @@ func keysUncharged(f *fixture) {
 		j = f.takeOne()
 	}
 	f.putN(30, "k", keyed("k"))
-	if got := f.picks(20); count(got, "free") != 20 {
+	if got := f.picks(5); count(got, "free") != 5 {
 		f.Fatalf("picks = %v, want free only", got)
 	}
 	if got := f.info("k"); got.Served != 1 || got.Ready != 30 {
@@ -201,6 +201,14 @@ func keysUncharged(f *fixture) {
 	if got := f.picks(10); count(got, "k") < 5 || count(got, "k") > 6 {
 		f.Fatalf("picks = %v, want k 5 (+1): neither charged nor credited", got)
 	}
+}
+
+func keysGuard(f *fixture) {
+	f.configure(queue.Scheduling{MaxConsecutiveHigh: 2})
+	f.putAll("q", "k1 k2 k3 k4", keyed("k"), priority(1))
+	f.putAll("q", "h1 h2 h3", priority(1))
+	f.putAll("q", "l1 l2")
+	f.wantLabels(9, "k1 h1 l1 h2 h3 l2") // who steps aside is no favour to its band
 }
 
 func keysMany(f *fixture) {

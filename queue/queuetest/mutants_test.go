@@ -34,7 +34,7 @@ func mutants() []mutant {
 		{name: "one V for all bands", file: "view.go", old: "m.follow(eligible[key], b.v,", new: "m.follow(eligible[key], v.v,"},
 		{name: "a weight change jumps", file: "view.go", old: "m.base, m.n, m.weight = m.tag(), 0, weight", new: "m.weight = weight"},
 		{name: "tenant weights ignored", file: "view.go", old: "s.scheduling.TenantWeight(name)", new: "1"},
-		{name: "pause ignored", file: "view.go", old: " && !s.settings(key.queueKey).Paused", new: ""},
+		{name: "pause ignored", file: "limits.go", old: "s.settings(key).Paused || s.queueFull", new: "s.queueFull"},
 		{name: "guard never reset", file: "view.go", old: "t.counters[p] = 0", new: "_ = p"},
 		{name: "guard counts when nobody waits", file: "view.go", old: "if c.lowerWaits {", new: "if c.lowerWaits || true {"},
 		{name: "a batch is charged once", file: "reserve.go", old: "v.charge(c) //", new: "if len(batch) == 0 {\nv.charge(c)\n} //"},
@@ -72,6 +72,30 @@ func mutants() []mutant {
 		{name: "replay to the old queue", file: "dead.go", old: "r.job.Queue = toQueue", new: ""},
 		{name: "a named lease has two holders", file: "records.go", old: "held.holder != holder {", new: "false && held.holder != holder {"},
 		{name: "records are overwritten", file: "records.go", old: "ifRevision != queue.AnyRevision && ifRevision != have", new: "false && have > 0"},
+		{name: "a cap of a queue is ignored", file: "limits.go", old: "|| s.queueFull(key) ", new: ""},
+		{name: "one more than the cap", file: "limits.go", old: "s.runningIn(key) >= limit", new: "s.runningIn(key) > limit"},
+		{name: "a cap of a tenant is ignored", file: "view.go", old: " && !s.tenantFull(name)", new: ""},
+		{name: "one more than the tenant's cap", file: "limits.go", old: "s.runningOf(tenant) >= limit", new: "s.runningOf(tenant) > limit"},
+		{name: "tenants share a queue's cap", file: "limits.go", old: "return j.Tenant == key.tenant && j.Queue == key.queue })", new: "return j.Queue == key.queue })"},
+		{name: "a batch is capped once", file: "reserve.go", old: "s.start(r, p, token, now)\n\t\ts.syncViews()", new: "s.start(r, p, token, now)\n\t\tif len(s.lines[c.lineKey]) == 0 {\ns.syncViews()\n}"},
+		{name: "a rate is ignored", file: "limits.go", old: " || now.Before(s.rateFrom(key))", new: ""},
+		{name: "a rate has no slack", file: "limits.go", old: "queue.RateSlack.Milliseconds()", new: "0"},
+		{name: "a rate saves up", file: "limits.go", old: "b != nil && b.full.Cmp(full) > 0", new: "b != nil"},
+		{name: "a rate rounds down", file: "limits.go", old: "if !from.IsInt() {", new: "if false {", only: histories},
+		{name: "a rate is not charged for what came back", file: "reserve.go", old: "s.chargeRate(keyOf(r).queueKey, now)", new: "if r.job.StartedAt.IsZero() {\ns.chargeRate(keyOf(r).queueKey, now)\n}"},
+		{name: "a new rate keeps the old debt", file: "limits.go", old: "delete(s.buckets, key)", new: "_ = b"},
+		{name: "the time of a rate does not wake", file: "wait.go", old: "return false, max(0, next.Sub(s.clock.Now())), nil", new: "_ = next\n\t\treturn false, -1, nil", only: contract},
+		{name: "a concurrency key is ignored", file: "reserve.go", old: "slot.key != \"\" && s.freeSlots(slot) <= 0", new: "slot.key != \"\" && false"},
+		{name: "one more than the key's cap", file: "reserve.go", old: "s.freeSlots(slot) <= 0", new: "s.freeSlots(slot) < 0"},
+		{name: "jobs without a key share one", file: "reserve.go", old: "slot.key != \"\" && ", new: ""},
+		{name: "keys of all queues are one", file: "limits.go", old: "return slotOf(j) == key })", new: "return j.Tenant == key.tenant && j.ConcurrencyKey == key.key })"},
+		{name: "stepping aside is charged", file: "reserve.go", old: "r.aside, r.back = true, false", new: "r.aside, r.back = true, false\nv.charge(c)"},
+		{name: "nobody comes back", file: "limits.go", old: "r.aside, r.back = false, true", new: "_ = r"},
+		{name: "one comes back for ever", file: "limits.go", old: "s.freeSlots(key)-back[key]", new: "1-back[key]", only: histories},
+		{name: "the lowest priority comes back first", file: "limits.go", old: "cmp.Compare(b.job.Priority, a.job.Priority)", new: "cmp.Compare(a.job.Priority, b.job.Priority)"},
+		{name: "the last one aside comes back first", file: "limits.go", old: "\t\tcome := max(", new: "\t\tslices.Reverse(list)\n\t\tcome := max("},
+		{name: "no end of stepping aside", file: "reserve.go", old: "aside == queue.AsideMax", new: "false", only: contract},
+		{name: "a job aside is not ahead", file: "explain.go", old: "o.job.State == queue.StateReady &&", new: "o.job.State == queue.StateReady && !o.aside &&"},
 		{name: "the token is shown", file: "record.go", old: "j.Token = \"\"", new: ""},
 	}
 }
@@ -217,7 +241,7 @@ func TestHistories(t *testing.T) {
 	for name, open := range all() {
 		t.Run(name, func(t *testing.T) {
 			queuetest.Histories(t, func(_ *testing.T, c queue.Clock, l queue.Limits) queue.Queue { return open(c, l) },
-				1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16) // always the same: a fault is caught each time or never
+				1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24) // always the same: a fault is caught each time or never
 		})
 	}
 }
