@@ -6,6 +6,7 @@
 //	          lease     notes    settle          batched: extend, logs and progress, settle
 //
 //	maintain   what time makes due          catalog   handler versions        operations   long work on dead jobs
+//	schedules  jobs at set times
 //
 // The parts are in child packages, each with one owner: the Host. It imports no engine and no runtime; they are given to New.
 // Stop is a drain, and Kill its end; see stop.go.
@@ -28,6 +29,7 @@ import (
 	"github.com/taskhost/taskhost/host/notes"
 	"github.com/taskhost/taskhost/host/operations"
 	"github.com/taskhost/taskhost/host/runjob"
+	"github.com/taskhost/taskhost/host/schedules"
 	"github.com/taskhost/taskhost/host/settle"
 	"github.com/taskhost/taskhost/queue"
 )
@@ -46,6 +48,7 @@ type Host struct {
 	maintain   *maintain.Service // nil = not here
 	catalog    *catalog.Catalog
 	operations *operations.Service
+	schedules  *schedules.Service
 
 	opening lifecycle.Loop // starts to dispatch once the handlers are ready
 
@@ -101,10 +104,13 @@ func New(o Options) (*Host, error) {
 	h.catalog = catalog.New(catalog.Options{Records: o.Store, Registry: h.registry, Runtimes: o.Runtimes, Limits: o.Defaults.limits(),
 		Log: part(o.Log, "catalog"), Random: o.Random, Now: o.Store.Now, Shared: o.Shared})
 	ops := operations.Options{Dead: o.Store, Records: o.Store, Holder: o.Worker, Now: o.Store.Now, Log: part(o.Log, "operations"), Random: o.Random, Entropy: o.Entropy}
+	plan := schedules.Options{Queue: o.Store, Records: o.Store, Holder: o.Worker, Passive: o.NoMaintenance, Limits: o.Limits,
+		Defaults: schedules.Defaults{MaxAttempts: o.Defaults.MaxAttempts, Backoff: o.Defaults.Backoff}, Log: part(o.Log, "schedules"), Random: o.Random}
 	if o.Shared {
-		ops.Leaser = leaser
+		ops.Leaser, plan.Leaser = leaser, leaser
 	}
 	h.operations = operations.New(ops)
+	h.schedules = schedules.New(plan)
 	return h, nil
 }
 
@@ -121,7 +127,7 @@ func (h *Host) Start(ctx context.Context) error {
 		start func(context.Context) error
 	}{
 		{"settle", h.settle.Start}, {"notes", h.notes.Start}, {"lease", h.keeper.Start},
-		{"handlers", h.catalog.Start}, {"operations", h.operations.Start},
+		{"handlers", h.catalog.Start}, {"operations", h.operations.Start}, {"schedules", h.schedules.Start},
 	}
 	if h.maintain != nil {
 		steps = append(steps, struct {
@@ -179,6 +185,9 @@ func (h *Host) Catalog() *catalog.Catalog { return h.catalog }
 // Operations does long work on the dead-letter queue.
 func (h *Host) Operations() *operations.Service { return h.operations }
 
+// Schedules keeps schedules, and serves them while this host leads.
+func (h *Host) Schedules() *schedules.Service { return h.schedules }
+
 // CheckLeases extends the leases of running jobs at once. Call it after a running job was cancelled: its handler is then
 // stopped without waiting for the next third of a lease.
 func (h *Host) CheckLeases() { h.keeper.Check() }
@@ -190,7 +199,7 @@ func (h *Host) Ready() error {
 		down = append(down, errors.New("host: stopping"))
 	}
 	s := h.Stats()
-	if s.Dispatch.StoreDown || s.Settle.StoreDown || s.Maintain.StoreDown || s.Lease.Unsure {
+	if s.Dispatch.StoreDown || s.Settle.StoreDown || s.Maintain.StoreDown || s.Schedules.StoreDown || s.Lease.Unsure {
 		down = append(down, errors.New("store: not answering"))
 	}
 	return errors.Join(append(down, h.catalog.Ready())...)
@@ -198,17 +207,19 @@ func (h *Host) Ready() error {
 
 // Stats are the counters of all parts.
 type Stats struct {
-	Dispatch dispatch.Stats
-	Run      runjob.Stats
-	Lease    lease.Stats
-	Settle   settle.Stats
-	Notes    notes.Stats
-	Maintain maintain.Stats
+	Dispatch  dispatch.Stats
+	Run       runjob.Stats
+	Lease     lease.Stats
+	Settle    settle.Stats
+	Notes     notes.Stats
+	Maintain  maintain.Stats
+	Schedules schedules.Stats
 }
 
 // Stats returns the counters.
 func (h *Host) Stats() Stats {
-	s := Stats{Dispatch: h.dispatch.Stats(), Run: h.runner.Stats(), Lease: h.keeper.Stats(), Settle: h.settle.Stats(), Notes: h.notes.Stats()}
+	s := Stats{Dispatch: h.dispatch.Stats(), Run: h.runner.Stats(), Lease: h.keeper.Stats(), Settle: h.settle.Stats(), Notes: h.notes.Stats(),
+		Schedules: h.schedules.Stats()}
 	if h.maintain != nil {
 		s.Maintain = h.maintain.Stats()
 	}

@@ -38,9 +38,10 @@ type Options struct {
 	Drain       time.Duration // how long running jobs may go on after Stop; 0 = DrainDefault, negative = not at all
 	HandlerWait time.Duration // how long a job may wait for a handler of its type; default 5 m
 	Defaults    Defaults      // zero fields: StandardDefaults
+	Limits      queue.Limits  // of the jobs of schedules; zero = queue.DefaultLimits
 
 	NoWorker      bool // run no jobs here
-	NoMaintenance bool // leave maintenance to other hosts
+	NoMaintenance bool // leave maintenance and the serving of schedules to other hosts
 
 	Random  func() float64 // uniform in [0, 1); default math/rand
 	Entropy io.Reader      // of ids; default crypto/rand

@@ -11,6 +11,7 @@ import (
 
 // What a Stop goes through:
 //
+//	schedules               their lease is handed back, so that another host serves them during the drain
 //	reserving ends          what a Reserve under way takes is given back
 //	drain                   running jobs may finish, for Options.Drain
 //	interrupt               the rest is stopped (handlers.ErrDraining) and given back to the front of its queue, as one batch in
@@ -59,6 +60,7 @@ func (h *Host) stop(ctx context.Context) error {
 	defer context.AfterFunc(ctx, h.Kill)()
 	started := time.Now()
 	h.opening.Stop()
+	h.schedules.Stop() // another host serves them from now on
 	h.dispatch.StopReserving()
 	h.o.Log.Info("draining", "running", h.dispatch.Busy(), "drain", h.o.Drain)
 

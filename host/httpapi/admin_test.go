@@ -29,10 +29,52 @@ func TestSetQueue(t *testing.T) {
 	}
 	for body, field := range map[string]string{
 		`{}`: "body", `{"weight":0}`: "weight", `{"weight":-3}`: "weight", `{"weight":"3"}`: "weight", `{"weight":1e999}`: "weight", `{"weight":10001}`: "weight",
-		`{"priority":1.5}`: "priority", `{"priority":5000}`: "priority", `{"paused":1}`: "paused", `{"max_running":1}`: "max_running", `{"rate":"1/s"}`: "rate",
+		`{"priority":1.5}`: "priority", `{"priority":5000}`: "priority", `{"paused":1}`: "paused", `{"max_running":0}`: "max_running", `{"max_running":1000001}`: "max_running",
+		`{"max_running":"2"}`: "max_running", `{"max_per_key":0}`: "max_per_key", `{"rate":"1"}`: "rate", `{"rate":1}`: "rate", `{"rate":"0/s"}`: "rate", `{"rate":"9/w"}`: "rate",
 		`{"wieght":1}`: "wieght", `[]`: "body", `{"weight":1`: "body", ``: "body",
 	} {
 		s.send("PATCH", "/v1/queues/low", body).wantProblem(400, httpapi.CodeInvalid, field)
+	}
+}
+
+func TestSetQueueLimits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	limit := 9
+	rate := queue.Rate{Count: 100, Per: time.Second}
+	if err := s.store.Configure(t.Context(), queue.Scheduling{Queues: map[string]queue.QueueSettings{"default": {MaxRunning: &limit, Rate: &rate}}}); err != nil {
+		t.Fatal(err)
+	}
+	m := s.send("GET", "/v1/queues/default", nil).want(200).object()
+	if m["max_running"] != 9.0 || m["max_per_key"] != 1.0 || m["rate"] != "100/s" || m["waiting"] != nil {
+		t.Errorf("%v", m)
+	}
+	m = s.send("PATCH", "/v1/queues/default", `{"max_running":1,"max_per_key":2,"rate":"5/m"}`).want(200).object()
+	over := m["override"].(map[string]any)
+	if m["max_running"] != 1.0 || m["max_per_key"] != 2.0 || m["rate"] != "5/m" || over["max_running"] != 1.0 || over["max_per_key"] != 2.0 || over["rate"] != "5/m" {
+		t.Errorf("%v", m)
+	}
+	s.enqueue(`{"type":"a","payload":1}`)
+	waiting := s.enqueue(`{"type":"a","payload":1,"concurrency_key":"cust-7"}`)
+	s.reserve()
+	m = s.send("GET", "/v1/queues/default", nil).want(200).object()
+	if m["waiting"] != "max_running" {
+		t.Errorf("%v", m)
+	}
+	var j httpapi.Job
+	s.send("GET", "/v1/jobs/"+waiting, nil).want(200).into(&j)
+	if string(j.Concurrency) != "cust-7" || len(j.WaitingOn) != 3 {
+		t.Fatalf("%+v", j)
+	}
+	if w := j.WaitingOn[1]; w.Code != "max_running" || w.Limit != 1 || w.Running != 1 {
+		t.Errorf("%+v", w)
+	}
+	if w := j.WaitingOn[2]; w.Code != "rate" || w.Until.IsZero() {
+		t.Errorf("%+v", w)
+	}
+	m = s.send("PATCH", "/v1/queues/default", `{"max_running":null,"rate":null,"max_per_key":null}`).want(200).object()
+	if m["max_running"] != 9.0 || m["rate"] != "100/s" || m["max_per_key"] != 1.0 {
+		t.Errorf("%v", m)
 	}
 }
 

@@ -133,7 +133,9 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 		GET,/v1/dlq POST,/v1/dlq/replay POST,/v1/dlq/purge
 		POST,/v1/operations GET,/v1/operations GET,/v1/operations/{id} POST,/v1/operations/{id}/cancel
 		POST,/v1/handlers/{type}/versions GET,/v1/handlers GET,/v1/handlers/{type} GET,/v1/handlers/{type}/versions GET,/v1/handlers/{type}/versions/{version}
-		PUT,/v1/handlers/{type}/live POST,/v1/handlers/{type}/rollback`)
+		PUT,/v1/handlers/{type}/live POST,/v1/handlers/{type}/rollback
+		GET,/v1/schedules POST,/v1/schedules GET,/v1/schedules/{name} PUT,/v1/schedules/{name} PATCH,/v1/schedules/{name} DELETE,/v1/schedules/{name}
+		POST,/v1/schedules/{name}/run`)
 	var got []string
 	var doc struct {
 		OpenAPI string                                `json:"openapi"`
@@ -147,7 +149,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 				t.Errorf("%s %s documents no error", method, path)
 			}
 			// The document and the routes agree: no request to it falls through.
-			sample := strings.NewReplacer("{id}", "job_x", "{queue}", "q", "{type}", "a", "{version}", "1").Replace(path)
+			sample := strings.NewReplacer("{id}", "job_x", "{queue}", "q", "{type}", "a", "{version}", "1", "{name}", "s").Replace(path)
 			if a := s.send(strings.ToUpper(method), sample, nil); strings.Contains(string(a.body), "no route") {
 				t.Errorf("%s %s is documented and does not exist", method, path)
 			}

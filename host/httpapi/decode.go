@@ -13,11 +13,8 @@ import (
 // jobFields are the fields of a job in a request.
 func jobFields() []string {
 	return []string{"type", "queue", "payload", "payload_base64", "priority", "delay", "expires_in", "timeout",
-		"max_attempts", "backoff", "idempotency_key", "unique", "labels", "headers"}
+		"max_attempts", "backoff", "idempotency_key", "unique", "concurrency_key", "labels", "headers"}
 }
-
-// jobFieldsLater are fields of the contract that this version does not act on; accepting them would be a lie.
-func jobFieldsLater() []string { return []string{"concurrency_key"} }
 
 // bodyBounds are the limits of the body of POST /v1/jobs. single is larger than what the scanner reads ahead, so that the key
 // "jobs" is seen before the limit is met.
@@ -180,6 +177,8 @@ func (j *jobBuilder) field(key string) (err error) {
 		spec.Backoff, err = j.backoff(key)
 	case "idempotency_key":
 		spec.IdempotencyKey, err = j.filled(key, queue.KeyMax)
+	case "concurrency_key":
+		spec.ConcurrencyKey, err = j.filled(key, queue.KeyMax)
 	case "unique":
 		spec.Unique, err = j.unique(key)
 	case "labels":
@@ -187,7 +186,7 @@ func (j *jobBuilder) field(key string) (err error) {
 	case "headers":
 		spec.Headers, err = j.table(key, j.limits.HeaderBytes)
 	default:
-		return j.unknown(key, jobFieldsLater(), jobFields()...)
+		return j.unknown(key, nil, jobFields()...)
 	}
 	j.given = append(j.given, key)
 	return err

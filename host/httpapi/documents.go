@@ -25,6 +25,7 @@ type JobRequest struct {
 	Backoff        *BackoffRequest   `json:"backoff,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"256" doc:"a repeated key answers the first job, for 24 h"`
 	Unique         *UniqueRequest    `json:"unique,omitempty"`
+	ConcurrencyKey string            `json:"concurrency_key,omitempty" maxLength:"256" doc:"of the jobs of a queue with the same key, max_per_key run at once; default 1"`
 	Labels         map[string]string `json:"labels,omitempty" doc:"for searching; at most 64"`
 	Headers        map[string]string `json:"headers,omitempty" doc:"passed to the handler"`
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/taskhost/taskhost/host/catalog"
 	"github.com/taskhost/taskhost/host/httpapi"
 	"github.com/taskhost/taskhost/host/operations"
+	"github.com/taskhost/taskhost/host/schedules"
 	"github.com/taskhost/taskhost/queue"
 	"github.com/taskhost/taskhost/queue/memq"
 )
@@ -110,8 +111,9 @@ func newSite(t *testing.T, change ...func(*httpapi.Options)) *site {
 	ops := operations.New(operations.Options{
 		Dead: s.store, Records: s.store, Holder: "w-1", Now: s.store.Now, Log: log, Random: func() float64 { return 0 }, Entropy: rand.Reader,
 	})
+	plan := schedules.New(schedules.Options{Queue: s.store, Records: s.store, Log: log, Random: func() float64 { return 0 }, Defaults: schedules.Defaults{MaxAttempts: 5}})
 	opt := httpapi.Options{
-		Store: s.store, Types: s.registry, Handlers: cat, Operations: ops, Log: log,
+		Store: s.store, Types: s.registry, Handlers: cat, Operations: ops, Schedules: plan, Log: log,
 		Version: httpapi.Version{Version: "0.1.0", Store: "memory"},
 	}
 	for _, c := range change {

@@ -265,30 +265,27 @@ func (s *Server) viewSingle(ctx context.Context, j *queue.Job) Job {
 
 // waitingOn answers "why isn't it running?".
 func (s *Server) waitingOn(ctx context.Context, j *queue.Job) []WaitingOn {
-	var list []WaitingOn
-	switch j.State {
-	case queue.StateScheduled:
-		code := map[queue.Reason]string{queue.ReasonRetry: "retry_backoff", queue.ReasonDefer: "defer"}[j.Reason]
-		if code == "" {
-			code = "delay"
-		}
-		list = append(list, WaitingOn{Code: code, Until: Timestamp{j.NextRunAt}})
-	case queue.StateReady:
-	default:
+	if j.State != queue.StateScheduled && j.State != queue.StateReady {
 		return nil
 	}
-	if !s.hasHandler(j.Tenant, j.Type) {
-		list = append(list, WaitingOn{Code: "no_handler"})
+	var list []WaitingOn
+	noHandler := func() {
+		if !s.hasHandler(j.Tenant, j.Type) {
+			list = append(list, WaitingOn{Code: "no_handler"})
+		}
 	}
-	q, err := s.opt.Store.GetQueue(ctx, j.Tenant, j.Queue)
+	if j.State == queue.StateReady {
+		noHandler() // what only an operator can change comes before what time does
+	}
+	reasons, err := s.opt.Store.WaitingOn(ctx, j.Tenant, j.ID)
 	if err != nil {
-		return list // the job itself is known; what holds its queue back is an addition
+		return list // the job itself is known; why it waits is an addition
 	}
-	if q.Paused {
-		list = append(list, WaitingOn{Code: "paused"})
+	for _, r := range reasons {
+		list = append(list, WaitingOn{Code: string(r.Code), Until: Timestamp{r.Until}, Limit: r.Limit, Running: r.Running, AtMost: r.AtMost})
 	}
-	if j.State == queue.StateReady && q.Ready > 1 {
-		list = append(list, WaitingOn{Code: "ahead", AtMost: q.Ready - 1})
+	if j.State == queue.StateScheduled {
+		noHandler()
 	}
 	return list
 }

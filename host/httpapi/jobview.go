@@ -43,6 +43,7 @@ type Job struct {
 	RetriedFrom   Text              `json:"retried_from" doc:"the job this one is an edited copy of"`
 	Idempotency   Text              `json:"idempotency_key"`
 	Unique        *UniqueView       `json:"unique"`
+	Concurrency   Text              `json:"concurrency_key"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	WaitingOn     []WaitingOn       `json:"waiting_on,omitempty" doc:"of a single job that waits: what for"`
@@ -95,9 +96,11 @@ type AttemptView struct {
 
 // WaitingOn is one thing a job waits for.
 type WaitingOn struct {
-	Code   string    `json:"code" enum:"delay,retry_backoff,defer,paused,no_handler,ahead"`
-	Until  Timestamp `json:"until,omitzero"`
-	AtMost int64     `json:"at_most,omitempty" doc:"of ahead: how many ready jobs of the queue there are beside it"`
+	Code    string    `json:"code" enum:"delay,retry_backoff,defer,no_handler,paused,max_running,tenant_max_running,rate,concurrency_key,ahead"`
+	Until   Timestamp `json:"until,omitzero" doc:"of delay, retry_backoff, defer, rate"`
+	Limit   int       `json:"limit,omitempty" doc:"of max_running, tenant_max_running, concurrency_key: how many may run at once"`
+	Running int       `json:"running,omitempty" doc:"… and how many do"`
+	AtMost  int64     `json:"at_most,omitempty" doc:"of ahead: how many other ready jobs of the queue have its priority or a higher one"`
 }
 
 // viewJob shows a job as it is in lists.
@@ -110,7 +113,7 @@ func viewJob(j *queue.Job) Job {
 		FinishedAt: Timestamp{j.FinishedAt}, ExpiresAt: Timestamp{j.ExpiresAt}, LeaseUntil: Timestamp{j.LeaseUntil},
 		Backoff: viewBackoff(j.Backoff), Handler: viewHandler(j.Handler), Worker: Text(j.Worker),
 		Cancel: j.CancelRequested, RetriedFrom: Text(j.RetriedFrom), Idempotency: Text(j.IdempotencyKey),
-		Unique: viewUnique(j.Unique), Labels: j.Labels, Headers: j.Headers,
+		Unique: viewUnique(j.Unique), Concurrency: Text(j.ConcurrencyKey), Labels: j.Labels, Headers: j.Headers,
 	}
 	if j.Timeout > 0 {
 		ms := j.Timeout.Milliseconds()

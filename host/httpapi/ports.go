@@ -12,6 +12,7 @@ import (
 type Store interface {
 	Enqueue(ctx context.Context, specs []queue.JobSpec) ([]queue.EnqueueOutcome, error)
 	queue.Jobs
+	queue.Explainer
 	queue.Queues
 	JobLogs(ctx context.Context, tenant, id string, after int64, limit int) (queue.LogPage, error)
 	ReplayDead(ctx context.Context, f queue.DeadFilter, toQueue string, limit int) (queue.DeadChunk, error)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/taskhost/taskhost/host/httpapi/jsonin"
 	"github.com/taskhost/taskhost/queue"
@@ -15,6 +17,10 @@ type Queue struct {
 	Weight    float64        `json:"weight"`
 	Priority  int            `json:"priority" doc:"default priority of its jobs"`
 	Paused    bool           `json:"paused" doc:"jobs are accepted, none is started"`
+	MaxRun    *int           `json:"max_running" doc:"jobs that run at once, on all hosts together; null = no cap"`
+	MaxPerKey int            `json:"max_per_key" doc:"jobs with the same concurrency_key that run at once"`
+	Rate      Text           `json:"rate" example:"100/s" doc:"jobs started per time; null = no bound"`
+	Waiting   Text           `json:"waiting" doc:"what holds the whole queue back now: paused, max_running, tenant_max_running or rate"`
 	Override  QueueOverrides `json:"override" doc:"what was set here instead of the configured values"`
 	Scheduled int64          `json:"scheduled"`
 	Ready     int64          `json:"ready"`
@@ -29,6 +35,9 @@ type QueueOverrides struct {
 	Weight   *float64 `json:"weight"`
 	Priority *int     `json:"priority"`
 	Paused   *bool    `json:"paused"`
+	MaxRun   *int     `json:"max_running" minimum:"1" maximum:"1000000"`
+	PerKey   *int     `json:"max_per_key" minimum:"1" maximum:"1000000"`
+	Rate     *string  `json:"rate" example:"5/m" doc:"jobs per s, m, h or d, or with a number before the unit: 3/90s"`
 }
 
 // QueueList lists queues by name.
@@ -97,7 +106,7 @@ func (s *Server) setQueue(ctx context.Context, in *queuePath) (*queueAnswer, err
 		return nil, err
 	}
 	if !given {
-		return nil, invalid("body", "changes nothing; give at least one of weight, priority, paused")
+		return nil, invalid("body", "changes nothing; give at least one of %s", strings.Join(queueFields(), ", "))
 	}
 	if err := change.Validate(); err != nil {
 		return nil, err
@@ -109,11 +118,14 @@ func (s *Server) setQueue(ctx context.Context, in *queuePath) (*queueAnswer, err
 	return &queueAnswer{Body: viewQueue(q)}, nil
 }
 
+// queueFields are the settings of a queue in a request.
+func queueFields() []string {
+	return []string{"weight", "priority", "paused", "max_running", "max_per_key", "rate"}
+}
+
 func readQueueField(f fieldReader, key string, change *queue.QueueChange) error {
-	switch key {
-	case "weight", "priority", "paused":
-	default:
-		return f.unknown(key, []string{"max_running", "rate"}, "weight", "priority", "paused")
+	if !slices.Contains(queueFields(), key) {
+		return f.unknown(key, nil, queueFields()...)
 	}
 	null, err := f.null()
 	if err != nil {
@@ -138,6 +150,28 @@ func readQueueField(f fieldReader, key string, change *queue.QueueChange) error 
 			change.Set.Paused = &p
 			return err
 		}
+	case "max_running":
+		if change.ClearMaxRunning = null; !null {
+			n, err := f.integer(key, 1, queue.RunningCapMax)
+			change.Set.MaxRunning = &n
+			return err
+		}
+	case "max_per_key":
+		if change.ClearMaxPerKey = null; !null {
+			n, err := f.integer(key, 1, queue.RunningCapMax)
+			change.Set.MaxPerKey = &n
+			return err
+		}
+	case "rate":
+		if change.ClearRate = null; !null {
+			text, err := f.filled(key, queue.NameMax)
+			if err != nil {
+				return err
+			}
+			r, err := queue.ParseRate(text)
+			change.Set.Rate = &r
+			return err
+		}
 	}
 	return nil
 }
@@ -145,8 +179,17 @@ func readQueueField(f fieldReader, key string, change *queue.QueueChange) error 
 func viewQueue(q queue.QueueInfo) Queue {
 	v := Queue{
 		Name: q.Name, Weight: q.Weight, Priority: q.Priority, Paused: q.Paused,
-		Override:  QueueOverrides{Weight: q.Override.Weight, Priority: q.Override.Priority, Paused: q.Override.Paused},
+		MaxPerKey: q.MaxPerKey, Rate: Text(q.Rate.String()), Waiting: Text(q.Waiting),
+		Override: QueueOverrides{Weight: q.Override.Weight, Priority: q.Override.Priority, Paused: q.Override.Paused,
+			MaxRun: q.Override.MaxRunning, PerKey: q.Override.MaxPerKey},
 		Scheduled: q.Scheduled, Ready: q.Ready, Running: q.Running, Dead: q.Dead, Served: q.Served,
+	}
+	if q.MaxRunning > 0 {
+		v.MaxRun = &q.MaxRunning
+	}
+	if r := q.Override.Rate; r != nil {
+		text := r.String()
+		v.Override.Rate = &text
 	}
 	if q.Ready > 0 {
 		ms := q.OldestAge.Milliseconds()

@@ -10,6 +10,7 @@ func (s *Server) routes() error {
 	s.queueRoutes()
 	s.operationRoutes()
 	s.handlerRoutes()
+	s.scheduleRoutes()
 	s.healthRoutes()
 	s.mux.HandleFunc("/", s.fallback)
 	return s.docsRoutes()
