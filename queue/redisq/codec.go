@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -26,7 +27,8 @@ const recordVersion = 1
 
 // encodeRecord writes the record of a spec, without its priority.
 func encodeRecord(s *queue.JobSpec) []byte {
-	b := make([]byte, 6, 96+len(s.Type)+min(len(s.Payload), inlineMax))
+	rest := encodeRest(s)
+	b := make([]byte, 6, 96+len(rest))
 	p := newPacker(b)
 	p.str("t", s.Tenant)
 	p.str("q", s.Queue)
@@ -43,9 +45,17 @@ func encodeRecord(s *queue.JobSpec) []byte {
 	if s.ExpiresIn > 0 {
 		p.int("x", ceilMillis(s.ExpiresIn))
 	}
+	p.int("l", int64(len(rest)))
 	b = p.end()
-	copy(b, fmt.Sprintf("%06x", len(b)-6))
+	for i, n := 5, len(b)-6; i >= 0; i, n = i-1, n>>4 {
+		b[i] = "0123456789abcdef"[n&15]
+	}
+	return append(b, rest...)
+}
 
+// encodeRest writes the part of a record that no script reads.
+func encodeRest(s *queue.JobSpec) []byte {
+	b := make([]byte, 0, 64+len(s.Type)+min(len(s.Payload), inlineMax))
 	flags := byte(0)
 	if s.PayloadJSON {
 		flags = 1
@@ -172,7 +182,11 @@ func decodeRecord(id, s string) (*queue.Job, fields, error) {
 	if err != nil {
 		return bad(err.Error())
 	}
-	r := reader{s: s[11+n:]}
+	stop := int(11+n) + int(head.int("l"))
+	if stop < int(11+n) || stop > len(s) {
+		return bad("its length is wrong")
+	}
+	r := reader{s: s[11+n : stop]}
 	if len(r.s) < 2 || r.s[0] != recordVersion {
 		return bad("its version is unknown")
 	}
@@ -197,7 +211,41 @@ func decodeRecord(id, s string) (*queue.Job, fields, error) {
 	if err := decodeHead(j, id, head); err != nil {
 		return bad(err.Error())
 	}
+	if stop < len(s) {
+		if err := finished(j, s[stop:]); err != nil {
+			return bad(err.Error())
+		}
+	}
 	return j, head, nil
+}
+
+// finished reads the tail of an acknowledged job: see lua/lib/record.lua.
+func finished(j *queue.Job, tail string) error {
+	const fixed = 18
+	if len(tail) < fixed {
+		return errors.New("its end is too short")
+	}
+	n := int(binary.BigEndian.Uint16([]byte(tail[16:fixed])))
+	if len(tail) < fixed+n {
+		return errors.New("its end is too short")
+	}
+	info, err := unpackMap(tail[fixed+n:])
+	if err != nil {
+		return err
+	}
+	ms := func(s string) time.Time {
+		return millis(int64(math.Float64frombits(binary.BigEndian.Uint64([]byte(s)))))
+	}
+	j.State, j.StartedAt, j.FinishedAt = queue.StateSucceeded, ms(tail[:8]), ms(tail[8:16])
+	j.Attempt++
+	if h := (queue.Handler{Runtime: info.str("hr"), Version: int(info.int("hv"))}); h != (queue.Handler{}) {
+		j.Handler = h
+	}
+	j.Attempts = queue.AppendAttempt(j.Attempts, queue.Attempt{
+		Run: j.Run, Attempt: j.Attempt, Outcome: queue.AttemptSucceeded, StartedAt: j.StartedAt, DurationMS: info.int("d"), Fuel: info.int("f"),
+		PeakMemoryBytes: info.int("p"), Worker: tail[fixed : fixed+n], Handler: queue.Handler{Runtime: info.str("hr"), Version: int(info.int("hv"))},
+	})
+	return nil
 }
 
 func decodeHead(j *queue.Job, id string, h fields) error {

@@ -181,8 +181,8 @@ type group struct {
 func enqueueArgs(calls []*enqueueCall, ttl time.Duration, realTime bool) (args []any, order []sentJob) {
 	type lineKey struct{ tenant, queue string }
 	type open struct {
-		group    *group
-		priority string
+		group          *group
+		priority, mark string
 	}
 	number := 0
 	var groups []*group
@@ -203,21 +203,41 @@ func enqueueArgs(calls []*enqueueCall, ttl time.Duration, realTime bool) (args [
 				groups = append(groups, &group{args: specialArgs(j, p, ttl, realTime), jobs: []sentJob{{j, &c.outcomes[i]}}})
 				continue
 			}
-			if o.group == nil || o.priority != p {
-				o = open{&group{args: []any{"p", j.spec.Tenant, j.spec.Queue, p, 0}}, p}
+			if o.group == nil || o.priority != p || o.mark != j.mark {
+				o = open{&group{args: []any{"p", j.spec.Tenant, j.spec.Queue, p, j.mark}}, p, j.mark}
 				current[key] = o
 				groups = append(groups, o.group)
 			}
-			o.group.args = append(o.group.args, j.record, j.meta())
 			o.group.jobs = append(o.group.jobs, sentJob{j, &c.outcomes[i]})
-			o.group.args[4] = len(o.group.jobs)
 		}
 	}
 	for _, g := range groups {
 		args = append(args, g.args...)
+		if g.args[0] == "p" {
+			args = g.plainArgs(args)
+		}
 		order = append(order, g.jobs...)
 	}
 	return args, order
+}
+
+// plainArgs appends what differs from job to job.
+func (g *group) plainArgs(args []any) []any {
+	first, n := g.jobs[0].job.number, len(g.jobs)
+	row := g.jobs[n-1].job.number-first == n-1 // numbers rise within a group
+	if row {
+		args = append(args, first, n)
+	} else {
+		args = append(args, "", n)
+	}
+	for _, j := range g.jobs {
+		tail := j.job.tail
+		if !row {
+			tail += strconv.Itoa(j.job.number)
+		}
+		args = append(args, j.job.record, tail)
+	}
+	return args
 }
 
 func specialArgs(j *newJob, priority string, ttl time.Duration, realTime bool) []any {

@@ -2,6 +2,7 @@ package redisq
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -62,14 +63,19 @@ func (s *Store) Settle(ctx context.Context, settlements []queue.Settlement) ([]q
 func (s *Store) settle(ctx context.Context, all []queue.Settlement, places []int, outcomes []queue.SettleOutcome) error {
 	l := s.lanes.take()
 	defer s.lanes.give(l)
-	args := make([]any, 0, 4+3*len(places))
+	args := make([]any, 0, 6+len(places))
 	args = append(args, l.name, l.number)
 	for _, run := range runs(all, places) {
-		args = append(args, string(all[run[0]].Token), len(run))
+		letters := make([]byte, len(run))
+		infos := binary.BigEndian.AppendUint16([]byte{0xdc}, uint16(len(run)))
+		for k, i := range run {
+			letters[k] = letterOf(&all[i])
+			infos = packString(infos, packInfo(&all[i]))
+		}
+		args = append(args, string(all[run[0]].Token), len(run), letters, infos)
 		for _, i := range run {
-			st := &all[i]
-			id, _ := short(st.ID)
-			args = append(args, id, string(st.Verb), packInfo(st))
+			id, _ := short(all[i].ID)
+			args = append(args, id)
 		}
 	}
 	v, err := s.run(ctx, "settle", args...)
@@ -93,7 +99,7 @@ func (s *Store) settle(ctx context.Context, all []queue.Settlement, places []int
 	return nil
 }
 
-// runs gathers settlements of one token. Acknowledged jobs enter no line, so that where there is nothing else their order is free;
+// runs gathers settlements of one token, none of them twice. Acknowledged jobs enter no line, so that where there is nothing else their order is free;
 // otherwise only neighbours are gathered.
 func runs(all []queue.Settlement, places []int) [][]int {
 	free := true
@@ -102,17 +108,34 @@ func runs(all []queue.Settlement, places []int) [][]int {
 	}
 	var list [][]int
 	at := make(map[queue.Token]int)
+	seen := make(map[queue.Ref]int, len(places)) // the run each was last put in, counted from 1
 	for _, i := range places {
-		token := all[i].Token
-		k, ok := at[token]
-		if !ok || !free && k != len(list)-1 {
+		ref := all[i].Ref
+		k, ok := at[ref.Token]
+		if !ok || !free && k != len(list)-1 || seen[ref] == k+1 {
 			k = len(list)
-			at[token] = k
+			at[ref.Token] = k
 			list = append(list, nil)
 		}
+		seen[ref] = k + 1
 		list[k] = append(list[k], i)
 	}
 	return list
+}
+
+// letterOf is a verb as lua/settle.lua knows it.
+func letterOf(st *queue.Settlement) byte {
+	switch st.Verb {
+	case queue.VerbAck:
+		if len(st.Result) > 0 {
+			return 'A'
+		}
+		return 'a'
+	case queue.VerbDefer:
+		return 'f'
+	case queue.VerbNack, queue.VerbDead, queue.VerbYield, queue.VerbRelease, queue.VerbCrash:
+	}
+	return st.Verb[0]
 }
 
 // packInfo is what settle in lua/lib/batch.lua needs to know of a settlement.

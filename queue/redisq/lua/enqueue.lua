@@ -1,11 +1,12 @@
 #!lua
 -- Stores jobs.
 -- ARGV: lane, number, a random number below 8192, then groups. A group of plain jobs, made ready at once with nothing else to do:
---   'p', tenant, queue, priority or '', n, n times record, meta
+--   'p', tenant, queue, priority or '', mark, number of the first job or '', n, n times record, tail
 -- one job with more to do:
 --   's', tenant, queue, priority or '', record, meta, idempotency key, its fingerprint, its TTL in ms, PX of it or '',
 --   unique key, 'r' or 'e' on conflict, delay in ms, expiry in ms, body or ''
--- meta: 12 characters for the end of the id, two of the line entry (size class, flag), and the job's place in the call.
+-- mark: two characters for the line entry, size class and flag. tail: 12 characters for the end of the id; then, where no number of
+-- the first job is given, the job's place in the call. meta: tail, mark, place.
 -- Returns {time of the ids in ms, number of the first, …} and three values for every job not created: its place in ARGV,
 -- 'd' duplicate | 'm' other request under the key | 'h' unique key held, and the id, for 'h' with a letter for the holder's state.
 -- A job's id is ten characters (48 bits of time), four for version, variant and the number, and the client's tail.
@@ -15,31 +16,40 @@ local before = answered(lane, number)
 if before then return before end
 local at, jobs, created, first = 5, 0, 0, nil
 local ms, ctr = ids(tonumber(ARGV[4]))
-local pre = time10(ms)
 local out = {ms, ctr}
+local idof = idmaker(time10(ms))
 
 local function priority(t, q, p) return p ~= '' and tonumber(p) or settings(t, q).p end
 
-local msg = P .. 'msg:'
-local function plain(t, q, p, n)
+-- Records are written before what points to them, many at a time.
+local msg, records, puts = P .. 'msg:', {}, {}
+local function write()
+  if #records > 0 then call('MSET', unpack(records)) end
+  for _, p in ipairs(puts) do put('RPUSH', p[1], p[2], p[3], p[4]) end
+  records, puts = {}, {}
+end
+
+local function plain(t, q, p, mark, first, n)
   local b = priority(t, q, p)
-  local b5, entries, pairs_ = string.format('%+05d', b), {}, {}
+  local b5, entries, number = string.format('%+05d', b), {}, tonumber(first)
+  if #records + 2 * n > 4000 then write() end
+  local r = #records
   for k = 1, n do
-    local meta = ARGV[at + 1]
-    local id = pre .. four(ctr + string.sub(meta, 15)) .. string.sub(meta, 1, 12)
-    entries[k] = id .. string.sub(meta, 13, 14)
-    pairs_[2 * k - 1] = msg .. id
-    pairs_[2 * k] = b5 .. ARGV[at]
-    jobs, at = jobs + 1, at + 2
+    local tail, id = ARGV[at + 1], nil
+    if number then id = idof(ctr + number + k - 1, tail)
+    else id = idof(ctr + string.sub(tail, 13), string.sub(tail, 1, 12)) end
+    entries[k] = id .. mark
+    records[r + 1] = msg .. id
+    records[r + 2] = b5 .. ARGV[at]
+    r, at = r + 2, at + 2
   end
-  call('MSET', unpack(pairs_))
-  put('RPUSH', t, q, b, entries)
-  created = created + n
+  puts[#puts + 1] = {t, q, b, entries}
+  jobs, created = jobs + n, created + n
 end
 
 local function special(t, q, p)
   local record, meta, key, print, ttl, px, ukey, conflict, delay, expiry, body = unpack(ARGV, at, at + 10)
-  local id, place = pre .. four(ctr + string.sub(meta, 15)) .. string.sub(meta, 1, 12), jobs
+  local id, place = idof(ctr + string.sub(meta, 15), string.sub(meta, 1, 12)), jobs
   jobs, at = jobs + 1, at + 11
   local function refuse(...) for _, v in ipairs({place, ...}) do out[#out + 1] = v end end
   local keyname = P .. 'key:' .. t .. ':' .. key
@@ -80,11 +90,15 @@ while at <= #ARGV do
   local kind, t, q, p = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   at = at + 4
   if kind == 'p' then
-    local n = tonumber(ARGV[at])
-    at = at + 1
-    plain(t, q, p, n)
-  else special(t, q, p) end
+    local mark, first, n = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
+    at = at + 3
+    plain(t, q, p, mark, first, n)
+  else
+    write()
+    special(t, q, p)
+  end
 end
+write()
 call('SET', P .. 'seq', string.format('%.0f %.0f', ms, ctr + jobs))
 call('HINCRBY', P .. 'count', 'enqueued', created)
 wake()

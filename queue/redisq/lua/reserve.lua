@@ -20,7 +20,7 @@ openview(v, max)
 
 local guard = conf().guard
 local expiring = #call('ZRANGEBYSCORE', P .. 'expiry', '-inf', now, 'LIMIT', 0, 1) > 0
-local taken, bytes, exact = {}, 0, false
+local taken, from, bytes, exact = {}, {}, 0, false
 local function payload(e) return load(string.sub(e, 1, 26)).z or 0 end
 
 -- fits reports whether one more job stays within the limit. Size classes bound the sum from above; only when that is not
@@ -66,6 +66,7 @@ while #taken < max do
       n = n + 1
       l.len = l.len - 1
       taken[#taken + 1] = popped[k]
+      from[#taken] = l.t
     else
       for i = #popped, k, -1 do call('LPUSH', l.key, popped[i]) end
       stop = true
@@ -83,6 +84,7 @@ local keys, out, set, place, u = {}, {now, now + lease}, {''}, 0, now + lease
 for k = 1, n do keys[k] = P .. 'msg:' .. string.sub(taken[k], 1, 26) end
 local records = call('MGET', unpack(keys))
 set[2] = ''
+local tenants, ordinal = {}, {}
 for k = 1, n do
   local id, flag = string.sub(taken[k], 1, 26), string.sub(taken[k], 28)
   if records[k] then
@@ -93,12 +95,18 @@ for k = 1, n do
       flag = 's'
     end
     place = place + 1
-    set[2 * place + 1], set[2 * place + 2] = id, flag .. place
+    local t = from[k]
+    local o = ordinal[t]
+    if not o then
+      o = #tenants + 1
+      tenants[o], ordinal[t] = t, o
+    end
+    set[2 * place + 1], set[2 * place + 2] = id, o == 1 and flag .. place or flag .. place .. ';' .. o
     out[2 * place + 1], out[2 * place + 2] = id, records[k]
     touch(id)
   end
 end
-set[2] = cmsgpack.pack({s = now, u = u, w = worker, n = call('HINCRBY', P .. 'count', 'batches', 1), l = lease, pad = string.rep('.', 64)})
+set[2] = cmsgpack.pack({s = now, u = u, w = worker, n = call('HINCRBY', P .. 'count', 'batches', 1), l = lease, t = tenants, pad = string.rep('.', 64)})
 call('HSET', bkey, unpack(set))
 call('ZADD', P .. 'leases', u, tok)
 due(u)

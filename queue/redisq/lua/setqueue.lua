@@ -9,7 +9,13 @@ for k, f in ipairs({'w', 'p', 'x'}) do
   local v = ARGV[3 + k]
   if v == '-' then o[f] = nil elseif v ~= '' then o[f] = tonumber(v) end
 end
-if next(o) then call('HSET', key, q, cmsgpack.pack(o)) else call('HDEL', key, q) end
+if next(o) then
+  call('HSET', key, q, cmsgpack.pack(o))
+  call('SADD', P .. 'overridden', t)
+else
+  call('HDEL', key, q)
+  if call('EXISTS', key) == 0 then call('SREM', P .. 'overridden', t) end
+end
 linesof(t, function(_, name, b)
   if name == q then refresh(t, q, b) end
 end)

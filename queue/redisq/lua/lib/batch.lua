@@ -1,7 +1,8 @@
 -- Reserved batches: b:<token> is a HASH of id → value, and '' → header; leases is a ZSET of tokens by the earliest end of a
--- lease in the batch. A value is a flag (see lines.lua), the place in the batch and, when they differ from the header's or are
--- set, the lease's end and a cancel request: 'p12', 's3,1700000000000', 's3,,c'. The header is a msgpack map:
---   s u  start, end of leases    w  worker    n  number of the batch    l  length of a lease    m = 1: leases differ
+-- lease in the batch. A value is a flag (see lines.lua), the place in the batch, ';' and which of the header's tenants it is of (1
+-- unless given) and, when they differ from the header's or are set, the lease's end and a cancel request: 'p12', 'p4;2',
+-- 's3,1700000000000', 's3,,c'. The header is a msgpack map:
+--   s u  start, end of leases    w  worker    n  number of the batch    l  length of a lease    m = 1: leases differ    t  tenants
 --   g = 1: the store was away; what is reclaimed is an interruption
 local function header(tok)
   local s = call('HGET', P .. 'b:' .. tok, '')
@@ -14,11 +15,11 @@ local function setheader(tok, h)
   call('HSET', P .. 'b:' .. tok, '', cmsgpack.pack(h))
 end
 local function parse(v)
-  local flag, place, u, c = string.match(v, '^(%a)(%d+),?(%d*),?(c?)$')
-  return {flag = flag, place = tonumber(place), u = tonumber(u), c = c == 'c'}
+  local flag, place, t, u, c = string.match(v, '^(%a)(%d+)(;?%d*),?(%d*),?(c?)$')
+  return {flag = flag, place = tonumber(place), t = t, u = tonumber(u), c = c == 'c'}
 end
 local function value(r)
-  local s = r.flag .. string.format('%.0f', r.place)
+  local s = r.flag .. string.format('%.0f', r.place) .. r.t
   if r.c then return s .. ',' .. (r.u and string.format('%.0f', r.u) or '') .. ',c' end
   if r.u then return s .. ',' .. string.format('%.0f', r.u) end
   return s

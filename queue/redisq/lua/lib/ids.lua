@@ -10,11 +10,21 @@ local function time10(ms)
   end
   return table.concat(out)
 end
--- four writes version, number and variant.
-local function four(n)
-  local a, low = math.floor(n / 4), n % 4
-  local high, bit = math.floor(a / 2048), a % 2
-  return char(14 + high) .. char(math.floor(a / 64) % 32) .. char(math.floor(a / 2) % 32) .. char(bit * 16 + 8 + low)
+-- idmaker returns a function that puts an id together: time, version and variant with the number, tail. Eight numbers in a row share
+-- all but one character.
+local function idmaker(pre)
+  local last, heads = {}, {}
+  for r = 0, 7 do last[r] = char(math.floor(r / 4) * 16 + 8 + r % 4) end
+  return function(n, tail)
+    local r = n % 8
+    local h = (n - r) / 8
+    local head = heads[h]
+    if not head then
+      head = pre .. char(14 + math.floor(h / 1024)) .. char(math.floor(h / 32) % 32) .. char(h % 32)
+      heads[h] = head
+    end
+    return head .. last[r] .. tail
+  end
 end
 -- ids returns the time and the first number of this call; room is left for 4096 jobs. seq is 'ms number' of the last call.
 local function ids(start)

@@ -6,10 +6,24 @@
 --   i u us  idempotency key, unique key, 1 = until started                               e  last error {k m y}
 --   at      attempts                   h  handler {r v}                                  p  progress {d t m a}
 --   rl ck   length of result:<id>, check:<id>                                            g  log: {s r a z f t}
+--   l       length of the rest
+-- An acknowledged job that needed nothing else has a tail behind that: start and end of the last attempt in ms (doubles), length of the
+-- worker's name (16 bits), the name, and the info of its settlement.
+local function finished(j, tail)
+  local st, f, n = struct.unpack('>ddI2', tail)
+  local i = cmsgpack.unpack(string.sub(tail, 19 + n))
+  j.s, j.f, j.st, j.a = 'S', f, st, (j.a or 0) + 1
+  j.at = j.at or {}
+  if #j.at == 100 then table.remove(j.at, 1) end
+  j.at[#j.at + 1] = {r = j.r or 1, a = j.a, o = 'S', s = st, d = i.d, f = i.f, p = i.p, w = string.sub(tail, 19, 18 + n), hr = i.hr, hv = i.hv}
+  if i.hr or i.hv then j.h = {r = i.hr, v = i.hv} end
+end
 local function decode(s)
   local n = tonumber(string.sub(s, 6, 11), 16)
   local j = cmsgpack.unpack(string.sub(s, 12, 11 + n))
-  return j, tonumber(string.sub(s, 1, 5)), string.sub(s, 12 + n)
+  local stop = 11 + n + j.l
+  if #s > stop then finished(j, string.sub(s, stop + 1)) end
+  return j, tonumber(string.sub(s, 1, 5)), string.sub(s, 12 + n, stop)
 end
 local rest, band = {}, {}
 local function load(id)

@@ -1,5 +1,5 @@
 -- Settings in force. conf is a HASH: '' → what belongs to no queue, 'q:<queue>' → a template, 't:<tenant>' → a weight;
--- over:<tenant> is a HASH queue → override. Values are msgpack maps with w(eight), p(riority), x (1 = paused).
+-- over:<tenant> is a HASH queue → override, overridden the SET of tenants that have one. Values are msgpack maps with w(eight), p(riority), x (1 = paused).
 local kept
 local function conf()
   if not kept then
@@ -10,13 +10,19 @@ local function conf()
   return kept
 end
 
-local known = {}
+local known, templates, overridden = {}, {}, nil
 local function settings(t, q)
   local k = t .. '/' .. q
   local s = known[k]
   if s then return s end
+  if overridden == nil then overridden = call('EXISTS', P .. 'overridden') == 1 end
+  local template = templates[q]
+  if template == nil then
+    template = call('HGET', P .. 'conf', 'q:' .. q)
+    templates[q] = template
+  end
+  local override = overridden and call('HGET', P .. 'over:' .. t, q)
   s = {w = 1, p = 0, x = 0}
-  local template, override = call('HGET', P .. 'conf', 'q:' .. q), call('HGET', P .. 'over:' .. t, q)
   if template then for f, v in pairs(cmsgpack.unpack(template)) do s[f] = v end end
   if override then for f, v in pairs(cmsgpack.unpack(override)) do s[f] = v end end
   known[k] = s
