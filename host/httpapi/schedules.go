@@ -38,6 +38,7 @@ type Schedule struct {
 	MaxAttempts   *int              `json:"max_attempts" doc:"null = the server's default"`
 	Backoff       *Backoff          `json:"backoff,omitempty" doc:"absent = the server's default"`
 	Unique        *UniqueView       `json:"unique,omitempty"`
+	Concurrency   Text              `json:"concurrency_key"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	Next          []Timestamp       `json:"next" doc:"the next due times, at most 5; none while it is paused"`
@@ -201,7 +202,7 @@ func (s *Server) viewSchedule(i schedules.Info) Schedule {
 	j := &i.Job
 	v := Schedule{
 		Name: i.Name, Origin: i.Origin, Cron: i.Cron, TZ: i.TZ, CatchUp: i.CatchUp, Paused: i.Paused,
-		Type: j.Type, Queue: j.Queue, Priority: j.Priority, Labels: j.Labels, Headers: j.Headers, Next: make([]Timestamp, len(i.Next)),
+		Type: j.Type, Queue: j.Queue, Priority: j.Priority, Concurrency: Text(j.ConcurrencyKey), Labels: j.Labels, Headers: j.Headers, Next: make([]Timestamp, len(i.Next)),
 		LastDue: Timestamp{i.LastDue}, LastJob: Text(i.LastJob), LastAt: Timestamp{i.LastAt}, Enqueued: i.Enqueued, Refused: i.Refused,
 		Skipped: i.Skipped, LastError: Text(i.LastError), LastErrorAt: Timestamp{i.LastErrorAt},
 		CreatedAt: Timestamp{i.CreatedAt}, UpdatedAt: Timestamp{i.UpdatedAt}, Warnings: s.warnings(i.Tenant, j.Type),

@@ -24,6 +24,7 @@ type ScheduleRequest struct {
 	MaxAttempts   int               `json:"max_attempts,omitempty" minimum:"1" maximum:"1000"`
 	Backoff       *BackoffRequest   `json:"backoff,omitempty"`
 	Unique        *UniqueRequest    `json:"unique,omitempty" doc:"a due time whose job is refused for it is spent"`
+	Concurrency   string            `json:"concurrency_key,omitempty" maxLength:"256"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Headers       map[string]string `json:"headers,omitempty"`
 }
@@ -75,7 +76,7 @@ func (s *Server) readSchedule(in *call, name string) (schedules.Definition, erro
 				d.CatchUp = schedules.CatchUp(v)
 			case key == "paused":
 				d.Paused, err = job.boolean(key)
-			case slices.Contains(jobFieldsNotScheduled(), key) || !slices.Contains(append(jobFields(), jobFieldsLater()...), key):
+			case slices.Contains(jobFieldsNotScheduled(), key) || !slices.Contains(jobFields(), key):
 				return job.unknown(key, nil, scheduleFields()...)
 			default:
 				return job.field(key)
@@ -100,6 +101,7 @@ func (s *Server) readSchedule(in *call, name string) (schedules.Definition, erro
 	d.Job = schedules.Job{
 		Type: j.Type, Queue: j.Queue, Payload: j.Payload, PayloadJSON: j.PayloadJSON, Priority: j.Priority, ExpiresIn: j.ExpiresIn,
 		Timeout: j.Timeout, MaxAttempts: j.MaxAttempts, Backoff: j.Backoff, Labels: j.Labels, Headers: j.Headers, Unique: j.Unique,
+		ConcurrencyKey: j.ConcurrencyKey,
 	}
 	return d, nil
 }

@@ -39,7 +39,7 @@ func wantGolden(t *testing.T, name string, body []byte) {
 
 const wholeSchedule = `{"cron":"0 3 * * *","tz":"Europe/Rome","catch_up":"one","type":"report","queue":"low","payload":{"n": 1e400},"priority":-3,` +
 	`"expires_in":"1h","timeout":"30s","max_attempts":2,"backoff":{"base":"2s","max":"1m","jitter":"none"},"unique":{"key":"u","on_conflict":"existing"},` +
-	`"labels":{"team":"a"},"headers":{"x":"y"}}`
+	`"concurrency_key":"c","labels":{"team":"a"},"headers":{"x":"y"}}`
 
 func TestScheduleLife(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestCase059TheAPIRefusesMalformedSchedules(t *testing.T) {
 		"delay":           `{"cron":"@daily","type":"a","delay":"1s"}`,
 		"idempotency_key": `{"cron":"@daily","type":"a","idempotency_key":"k"}`,
 		"name":            `{"cron":"@daily","type":"a","name":"y"}`,
-		"concurrency_key": `{"cron":"@daily","type":"a","concurrency_key":"k"}`,
+		"concurrency_key": `{"cron":"@daily","type":"a","concurrency_key":""}`,
 		"payload_base64":  `{"cron":"@daily","type":"a","payload":1,"payload_base64":""}`,
 		"max_attempts":    `{"cron":"@daily","type":"a","max_attempts":0}`,
 	} {

@@ -50,6 +50,8 @@ type Job struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
 	Unique      queue.Unique      `json:"unique,omitzero"`
+
+	ConcurrencyKey string `json:"concurrency_key,omitempty"`
 }
 
 // What every job of a schedule carries.
@@ -68,7 +70,8 @@ func (d *Definition) spec(due time.Time, defaults Defaults) queue.JobSpec {
 	s := queue.JobSpec{
 		Tenant: d.Tenant, Queue: j.Queue, Type: j.Type, Payload: j.Payload, PayloadJSON: j.PayloadJSON, Priority: j.Priority,
 		ExpiresIn: j.ExpiresIn, Timeout: j.Timeout, MaxAttempts: j.MaxAttempts, Backoff: j.Backoff, Unique: j.Unique,
-		Labels: map[string]string{LabelSchedule: d.Name}, Headers: map[string]string{},
+		ConcurrencyKey: j.ConcurrencyKey,
+		Labels:         map[string]string{LabelSchedule: d.Name}, Headers: map[string]string{},
 	}
 	maps.Copy(s.Labels, j.Labels)
 	maps.Copy(s.Headers, j.Headers)
