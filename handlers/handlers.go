@@ -108,13 +108,14 @@ type Version struct {
 	Config  map[string]string // granted configuration
 }
 
-// Limits bound one attempt. Zero means the host's default, filled in before Invoke.
+// Limits bound one attempt. Zero means the host's default, filled in before Invoke; for Fuel it means that there is no limit.
 type Limits struct {
 	MemoryBytes     int64
 	ResultBytes     int
 	LogBytes        int
 	CheckpointBytes int
 	Timeout         time.Duration // of an attempt, unless the job asks for another
+	Fuel            int64         // units of what an attempt may execute, see abi/SPEC.md §7; 0 = no limit
 }
 
 // Invocation is one attempt of one job.

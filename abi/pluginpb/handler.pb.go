@@ -524,13 +524,14 @@ func (x *Version) GetArtifact() string {
 	return ""
 }
 
-// Limits of one attempt, all set. Bytes.
+// Limits of one attempt. Bytes and units of fuel; those in bytes are all set.
 type Limits struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	MemoryBytes     uint64                 `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	ResultBytes     uint32                 `protobuf:"varint,2,opt,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`
 	LogBytes        uint32                 `protobuf:"varint,3,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`
 	CheckpointBytes uint32                 `protobuf:"varint,4,opt,name=checkpoint_bytes,json=checkpointBytes,proto3" json:"checkpoint_bytes,omitempty"`
+	Fuel            uint64                 `protobuf:"varint,5,opt,name=fuel,proto3" json:"fuel,omitempty"` // 0 = no limit
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -589,6 +590,13 @@ func (x *Limits) GetLogBytes() uint32 {
 func (x *Limits) GetCheckpointBytes() uint32 {
 	if x != nil {
 		return x.CheckpointBytes
+	}
+	return 0
+}
+
+func (x *Limits) GetFuel() uint64 {
+	if x != nil {
+		return x.Fuel
 	}
 	return 0
 }
@@ -1449,12 +1457,13 @@ const file_abi_pluginpb_handler_proto_rawDesc = "" +
 	"\aVersion\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n" +
-	"\bartifact\x18\x03 \x01(\tR\bartifact\"\x96\x01\n" +
+	"\bartifact\x18\x03 \x01(\tR\bartifact\"\xaa\x01\n" +
 	"\x06Limits\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x04R\vmemoryBytes\x12!\n" +
 	"\fresult_bytes\x18\x02 \x01(\rR\vresultBytes\x12\x1b\n" +
 	"\tlog_bytes\x18\x03 \x01(\rR\blogBytes\x12)\n" +
-	"\x10checkpoint_bytes\x18\x04 \x01(\rR\x0fcheckpointBytes\"\xa0\x03\n" +
+	"\x10checkpoint_bytes\x18\x04 \x01(\rR\x0fcheckpointBytes\x12\x12\n" +
+	"\x04fuel\x18\x05 \x01(\x04R\x04fuel\"\xa0\x03\n" +
 	"\bMetadata\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x14\n" +

@@ -90,6 +90,9 @@ func orDefault(l, d handlers.Limits) handlers.Limits {
 	if l.CheckpointBytes == 0 {
 		l.CheckpointBytes = d.CheckpointBytes
 	}
+	if l.Fuel == 0 {
+		l.Fuel = d.Fuel
+	}
 	if l.Timeout == 0 {
 		l.Timeout = d.Timeout
 	}

@@ -40,6 +40,7 @@ type limitsRecord struct {
 	LogBytes        int           `json:"log_bytes,omitempty"`
 	CheckpointBytes int           `json:"checkpoint_bytes,omitempty"`
 	Timeout         time.Duration `json:"timeout_ns,omitempty"`
+	Fuel            int64         `json:"fuel,omitempty"`
 }
 
 // version is the record as the runtimes and the registry see it.

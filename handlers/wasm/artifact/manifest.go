@@ -36,7 +36,8 @@ type Manifest struct {
 	Memory   handlers.Memory `json:"memory"` // as declared, not clamped to any limit
 	Imports  []string        `json:"imports"`
 	Warnings []string        `json:"warnings,omitempty"`
-	// Module is the sha256 of the module that runs. Publish checks it when it is set and sets it when it is not.
+	// Module is the sha256 of the module that runs, which is not the one that was uploaded (Identity.SHA256): it is rewritten. Publish
+	// checks it when it is set and sets it when it is not.
 	Module string `json:"module"`
 	Files  []File `json:"files"` // sorted by path; set by Publish
 }

@@ -7,7 +7,7 @@
 //
 //	supervisor                                  child (taskhost compile)
 //	  draft directory, empty environment  ────►   rlimits, lowest priority
-//	  header and module on stdin          ────►   admission scan ─► compile into ./cache, ./module.wasm
+//	  header and module on stdin          ────►   scan, validate, meter ─► compile into ./cache, ./module.wasm
 //	  verdict on stdout, capped           ◄────   exit
 //	  wait, kill what is left of its group
 //	  check the verdict, sign, publish

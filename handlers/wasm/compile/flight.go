@@ -48,7 +48,7 @@ func (s *Service) obtain(ctx context.Context, o order) (*result, error) {
 	if o.memoryBytes <= 0 {
 		o.memoryBytes = s.opts.MemoryBytes
 	}
-	id := artifact.ThisMachine(o.sha256, Rewriter, engine.Identity())
+	id := artifact.ThisMachine(o.sha256, Rewriter(), engine.Identity())
 	key := fmt.Sprintf("%s/%d", id.Key(), o.memoryBytes)
 	if r := s.refused.get(key); r != nil {
 		return nil, r
@@ -166,7 +166,7 @@ func (s *Service) make(ctx context.Context, key string, id artifact.Identity, o 
 		return nil, r
 	}
 	a, err := s.opts.Store.Publish(draft, artifact.Manifest{Identity: id, Kind: v.Report.Kind, Memory: v.Report.DeclaredMemory,
-		Imports: v.Report.Imports, Warnings: v.Report.Warnings, Module: o.sha256})
+		Imports: v.Report.Imports, Warnings: v.Report.Warnings})
 	if err != nil {
 		log.Error("a compile child left what cannot be published", "error", err)
 		return nil, err

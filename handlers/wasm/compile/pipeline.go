@@ -14,11 +14,11 @@ import (
 	"github.com/taskhost/taskhost/handlers/wasm/admission"
 	"github.com/taskhost/taskhost/handlers/wasm/artifact"
 	"github.com/taskhost/taskhost/handlers/wasm/engine"
+	"github.com/taskhost/taskhost/handlers/wasm/meter"
 )
 
 // Rewriter is the version of what changes a module between the scan and the compiler; it is part of every artifact's key.
-// Nothing changes it in this version: what runs is what was uploaded, byte for byte.
-const Rewriter = "none"
+func Rewriter() string { return fmt.Sprintf("meter %d", meter.Version) }
 
 // work is one module on its way through the steps. Files are written into the current directory.
 type work struct {
@@ -34,11 +34,13 @@ type step struct {
 	run  func(ctx context.Context, w *work) error
 }
 
-// pipeline is the order of the steps. A step that rewrites the module belongs between scan and compile, with a validation of the
-// original by the engine before it, and changes Rewriter; one that takes a start-up image belongs after compile.
+// pipeline is the order of the steps. The original is validated before it is rewritten: what is out of range in it could be in range
+// after. A step that takes a start-up image belongs after compile.
 func pipeline() []step {
 	return []step{
 		{"scan", scan},
+		{"validate", validate},
+		{"meter", rewrite},
 		{"compile", compile},
 	}
 }
@@ -48,7 +50,21 @@ func scan(_ context.Context, w *work) error {
 	if refusal != nil {
 		return refusal
 	}
-	w.report, w.module = report, w.uploaded
+	w.report = report
+	return nil
+}
+
+func validate(ctx context.Context, w *work) error {
+	return judgeEngine(engine.Validate(ctx, w.uploaded))
+}
+
+// rewrite makes the module count what it executes. Names that this adds were refused by the scan. What is valid can be rewritten.
+func rewrite(_ context.Context, w *work) error {
+	result, err := meter.Instrument(w.uploaded)
+	if err != nil {
+		return &handlers.Refusal{Reason: "the module cannot be metered: " + err.Error()}
+	}
+	w.module = result.Module
 	return nil
 }
 
@@ -60,10 +76,17 @@ func compile(ctx context.Context, w *work) error {
 	if err := os.WriteFile(artifact.ModuleFile, w.module, 0o600); err != nil {
 		return err
 	}
-	err := engine.Compile(ctx, w.module, artifact.CacheDir)
+	if err := judgeEngine(engine.Compile(ctx, w.module, artifact.CacheDir)); err != nil {
+		return err
+	}
+	return nativeCode()
+}
+
+// judgeEngine tells what an error of the engine is: a refusal of the module, or an error of the host.
+func judgeEngine(err error) error {
 	switch {
 	case err == nil:
-		return nativeCode()
+		return nil
 	case errors.Is(err, syscall.ENOMEM):
 		return &handlers.Refusal{Reason: "compile limit: the compiler ran out of memory on this module"}
 	case errors.Is(err, syscall.EFBIG):

@@ -157,5 +157,5 @@ func (s *Service) Ensure(ctx context.Context, v *handlers.Version, source func(c
 
 // Key is the key under which the artifact of a module would be here.
 func (s *Service) Key(sha256 string) string {
-	return artifact.ThisMachine(sha256, Rewriter, engine.Identity()).Key()
+	return artifact.ThisMachine(sha256, Rewriter(), engine.Identity()).Key()
 }

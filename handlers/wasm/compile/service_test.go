@@ -98,8 +98,8 @@ func TestAdmitReactorAndLoadIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(a.ModulePath()); err != nil || !bytes.Equal(got, m) {
-		t.Errorf("the module to run is not what was uploaded: %v", err)
+	if got, err := os.ReadFile(a.ModulePath()); err != nil || !bytes.Equal(got, wt.Metered(t, m)) {
+		t.Errorf("the module to run is not what was uploaded, metered: %v", err)
 	}
 	// The native code is found by another process of the same program, which may not compile.
 	if out, err := exec.Command(childPath, "load", a.Dir, string(adm.Kind)).CombinedOutput(); err != nil {

@@ -46,15 +46,31 @@ func Compile(ctx context.Context, module []byte, cacheDir string) (err error) {
 	return context.Cause(ctx)
 }
 
+// Validate checks a module as Compile does, without making native code: it costs what decoding and type-checking cost. Nothing of the
+// module runs. Where there is no compiler it costs what Compile does.
+func Validate(ctx context.Context, module []byte) (err error) {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	rt := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(nil))
+	defer func() { err = errors.Join(err, rt.Close(context.WithoutCancel(ctx))) }()
+	// wazero has no validation by itself: a compilation that ends before the first function is what comes nearest.
+	if _, err := rt.CompileModule(neverCompile(ctx), module); err != nil && !errors.Is(err, ErrNotCompiled) {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
 // runtimeConfig is the one configuration of compiling and loading; wazero's cache key depends on it. Debug information is not read:
 // function names come from the name section, and parsing DWARF of an upload costs time and memory.
 //
 // WithCloseOnContextDone stays off: it makes loops 20 to 30 times slower and misses code without loops.
 func runtimeConfig(cache wazero.CompilationCache) wazero.RuntimeConfig {
-	return wazero.NewRuntimeConfig().
-		WithCoreFeatures(Features).
-		WithCompilationCache(cache).
-		WithDebugInfoEnabled(false)
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(Features).WithDebugInfoEnabled(false)
+	if cache != nil {
+		config = config.WithCompilationCache(cache)
+	}
+	return config
 }
 
 // Compiled reports whether this platform runs native code. Where it is false, wazero interprets: every

@@ -13,8 +13,10 @@ import (
 
 	"github.com/taskhost/taskhost/abi"
 	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/handlers/wasm/engine/attempt"
 	"github.com/taskhost/taskhost/handlers/wasm/engine/hostcall"
 	"github.com/taskhost/taskhost/handlers/wasm/engine/wasi"
+	"github.com/taskhost/taskhost/handlers/wasm/meter"
 )
 
 // ErrNotCompiled: the cache directory has no native code for this module, build and processor.
@@ -32,9 +34,12 @@ type Module struct {
 	config   wazero.ModuleConfig
 	minBytes int64
 	hasInit  bool
+	hasStart bool // a start section, which metering has made a function
+	asks     bool // it imports should_stop
 }
 
-// Load makes ready to run what Compile has compiled into cacheDir. It never compiles: without the native code of exactly this module it
+// Load makes ready to run what Compile has compiled into cacheDir, which must be a module that package meter has rewritten: one that cannot be
+// stopped is not loaded. It never compiles: without the native code of exactly this module it
 // returns ErrNotCompiled. The directory is only read. The caller vouches for its content: wazero checks against accidents only, and what is
 // in there is run as native code.
 func Load(ctx context.Context, module []byte, kind handlers.Kind, cacheDir string) (_ *Module, err error) {
@@ -64,6 +69,10 @@ func Load(ctx context.Context, module []byte, kind handlers.Kind, cacheDir strin
 	if _, err := hostcall.Export(host).Instantiate(ctx); err != nil {
 		return nil, fmt.Errorf("host module %s: %w", abi.ModuleHost, err)
 	}
+	ticks := m.runtime.NewHostModuleBuilder(meter.TickModule).NewFunctionBuilder()
+	if _, err := ticks.WithGoFunction(api.GoFunc(tick), nil, nil).Export(meter.TickName).Instantiate(ctx); err != nil {
+		return nil, fmt.Errorf("host module %s: %w", meter.TickModule, err)
+	}
 	if _, err := wasi.Export(m.runtime.NewHostModuleBuilder(wasi.Module)).Instantiate(ctx); err != nil {
 		return nil, fmt.Errorf("host module %s: %w", wasi.Module, err)
 	}
@@ -91,6 +100,9 @@ func (m *Module) examine() error {
 	if n := len(m.compiled.ImportedMemories()); n > 0 {
 		return fmt.Errorf("it imports %d memories", n)
 	}
+	if m.asks = m.imports(abi.ModuleHost, "should_stop"); !m.imports(meter.TickModule, meter.TickName) {
+		return fmt.Errorf("it is not metered, so that nothing could stop it")
+	}
 	entry, results := abi.ExportStart, 0
 	if m.kind == handlers.KindReactor {
 		entry, results = abi.ExportHandle, 1
@@ -103,6 +115,7 @@ func (m *Module) examine() error {
 	if len(f.ParamTypes()) != 0 || len(f.ResultTypes()) != results || results == 1 && f.ResultTypes()[0] != api.ValueTypeI32 {
 		return fmt.Errorf("its %s has the wrong signature", entry)
 	}
+	_, m.hasStart = functions[meter.ExportStart]
 	if m.kind == handlers.KindReactor {
 		var init api.FunctionDefinition
 		if init, m.hasInit = functions[abi.ExportInitialize]; m.hasInit && len(init.ParamTypes())+len(init.ResultTypes()) != 0 {
@@ -111,6 +124,20 @@ func (m *Module) examine() error {
 	}
 	return nil
 }
+
+// imports tells whether the module can call a function of the host. A metered one can call tick; that it does so often enough is what the
+// compile child has seen to.
+func (m *Module) imports(from, function string) bool {
+	for _, f := range m.compiled.ImportedFunctions() {
+		if module, name, _ := f.Import(); module == from && name == function {
+			return true
+		}
+	}
+	return false
+}
+
+// tick is what a metered guest calls when its fuel is used up.
+func tick(ctx context.Context, _ []uint64) { attempt.From(ctx).Tick() }
 
 // MinMemory is the memory an instance begins with, in bytes.
 func (m *Module) MinMemory() int64 { return m.minBytes }

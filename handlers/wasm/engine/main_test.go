@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 func load(tb testing.TB, kind handlers.Kind, module []byte) *Module {
 	tb.Helper()
 	dir := tb.TempDir()
+	module = wasmtest.Metered(tb, module)
 	if err := Compile(tb.Context(), module, dir); err != nil {
 		tb.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func (g *goGuests) module(tb testing.TB, name string, build func(testing.TB, str
 		if err != nil {
 			tb.Fatal(err)
 		}
-		module := build(tb, string(source))
+		module := wasmtest.Metered(tb, build(tb, string(source)))
 		if err := Compile(tb.Context(), module, g.cache); err != nil {
 			tb.Fatal(err)
 		}

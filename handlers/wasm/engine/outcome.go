@@ -27,13 +27,15 @@ func (m *Module) outcome(s *attempt.State, mem *memory, ret uint32, err error) h
 	case errors.Is(err, errMinMemory):
 		return failure(handlers.OutcomePermanent, abi.KindMemoryLimit, "the module begins with %s of memory, the limit is %s",
 			size(m.minBytes), size(s.Limits.Memory))
-	case errors.Is(err, errNoMemory):
+	case errors.Is(err, errNoMemory), errors.Is(err, errNotMetered):
 		return failure(handlers.OutcomeUnavailable, abi.KindUnavailable, "%v", err)
 	case end == attempt.EndStopped:
 		reason, _ := s.StopReason()
 		return failure(handlers.OutcomeInterrupted, abi.KindInterrupted, "%s", reason)
 	case end == attempt.EndDeadline:
-		return failure(handlers.OutcomeRetry, abi.KindDeadline, "deadline exceeded while sleeping")
+		return failure(handlers.OutcomeRetry, abi.KindDeadline, "deadline exceeded%s", where(err))
+	case end == attempt.EndFuel:
+		return failure(handlers.OutcomePermanent, abi.KindOutOfFuel, "out of fuel: the limit is %d units%s", s.Limits.Fuel, where(err))
 	case s.Oversize() > 0:
 		return failure(handlers.OutcomePermanent, abi.KindResultSize, "the result has at least %d bytes, the limit is %d bytes", s.Oversize(), s.Limits.Result)
 	case end == attempt.EndExit:
@@ -101,6 +103,14 @@ func (m *Module) exited(s *attempt.State, mem *memory, code uint32) handlers.Out
 		return failure(handlers.OutcomeRetry, abi.KindMemoryLimit, "%s: %s", memoryLimit(mem), message)
 	}
 	return failure(handlers.OutcomeRetry, abi.KindExit, "%s", message)
+}
+
+// where is the stack of a guest that the host has ended, on lines of its own.
+func where(err error) string {
+	if _, stack := trapText(err); stack != "" {
+		return "\n" + stack
+	}
+	return ""
 }
 
 // trapped judges an error of the engine.

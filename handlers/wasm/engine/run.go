@@ -12,10 +12,11 @@ import (
 	"github.com/taskhost/taskhost/abi"
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm/engine/attempt"
+	"github.com/taskhost/taskhost/handlers/wasm/meter"
 )
 
-// Run runs one attempt in a fresh instance, on the calling goroutine, and returns how it ended. It returns when the guest does: a guest that
-// computes without end is stopped only by ending its process.
+// Run runs one attempt in a fresh instance, on the calling goroutine, and returns how it ended. It returns when the guest does, or when a tick of
+// its meter ends it: at its deadline, when it was told to stop (attempt.StopGrace later if it can ask for that), or when it has used up its fuel.
 func (m *Module) Run(ctx context.Context, s *attempt.State) handlers.Outcome {
 	start := time.Now()
 	mem := newMemory(s.Limits.Memory)
@@ -24,6 +25,7 @@ func (m *Module) Run(ctx context.Context, s *attempt.State) handlers.Outcome {
 	out := m.outcome(s, mem, ret, err)
 	out.Duration = time.Since(start)
 	out.PeakMemory = int64(mem.size)
+	out.Fuel = s.FuelUsed()
 	if err := mem.release(); err != nil {
 		// An instance's memory that cannot be unmapped would be lost for good, and another such one may follow.
 		panic(fmt.Sprintf("engine: release memory: %v", err))
@@ -32,11 +34,12 @@ func (m *Module) Run(ctx context.Context, s *attempt.State) handlers.Outcome {
 }
 
 var (
-	errMinMemory = errors.New("the module's initial memory is over the limit")
-	errNoMemory  = errors.New("no memory for an instance")
+	errMinMemory  = errors.New("the module's initial memory is over the limit")
+	errNoMemory   = errors.New("no memory for an instance")
+	errNotMetered = errors.New("the module has no gauge of fuel")
 )
 
-// run makes an instance and calls it. The start section runs within instantiation, under the same context as everything else.
+// run makes an instance and calls it. Nothing of the guest runs within instantiation: metering has made a function of the start section.
 func (m *Module) run(ctx context.Context, s *attempt.State, mem *memory) (ret uint32, err error) {
 	if m.minBytes > s.Limits.Memory {
 		return 0, errMinMemory
@@ -50,6 +53,17 @@ func (m *Module) run(ctx context.Context, s *attempt.State, mem *memory) (ret ui
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, inst.Close(ctx)) }()
+	gauge, ok := inst.ExportedGlobal(meter.ExportFuel).(api.MutableGlobal)
+	if !ok {
+		return 0, errNotMetered
+	}
+	s.Asks = m.asks
+	s.Fuel(gauge)
+	if m.hasStart {
+		if _, err := m.call(ctx, inst, meter.ExportStart); err != nil {
+			return 0, err
+		}
+	}
 	if m.kind == handlers.KindCommand {
 		_, err := m.call(ctx, inst, abi.ExportStart)
 		return 0, err

@@ -144,11 +144,11 @@ func TestProcExit(t *testing.T) {
 // Load needs the compiled code of exactly this module, and leaves nothing when it is missing.
 func TestLoadNeverCompiles(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, nopReactor := t.TempDir(), w.Metered(t, nopReactor)
 	if err := Compile(t.Context(), nopReactor, dir); err != nil {
 		t.Fatal(err)
 	}
-	other := w.EchoReactor()
+	other := w.Metered(t, w.EchoReactor())
 	if m, err := Load(t.Context(), other, handlers.KindReactor, dir); !errors.Is(err, ErrNotCompiled) {
 		t.Errorf("%v, %v", m, err)
 	}
@@ -156,15 +156,15 @@ func TestLoadNeverCompiles(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatalf("files %v", files)
 	}
-	for name, spoil := range map[string]func() error{
-		"truncated": func() error { return os.Truncate(files[0], 40) },
-		"missing":   func() error { return os.Remove(files[0]) },
+	for i, spoil := range []func() error{
+		func() error { return os.Truncate(files[0], 40) },
+		func() error { return os.Remove(files[0]) },
 	} {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
 		if m, err := Load(t.Context(), nopReactor, handlers.KindReactor, dir); err == nil {
-			t.Errorf("%s: %v", name, m)
+			t.Errorf("spoilt in way %d: %v", i, m)
 		}
 	}
 	if m, err := Load(t.Context(), nopReactor, handlers.KindReactor, dir); !errors.Is(err, ErrNotCompiled) {
@@ -174,7 +174,7 @@ func TestLoadNeverCompiles(t *testing.T) {
 
 func TestLoadChecksExports(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, nopReactor := t.TempDir(), w.Metered(t, nopReactor)
 	if err := Compile(t.Context(), nopReactor, dir); err != nil {
 		t.Fatal(err)
 	}

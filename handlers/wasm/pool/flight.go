@@ -53,7 +53,7 @@ func (r *runner) begin(ctx context.Context, inv *handlers.Invocation, artifact A
 	start := &pluginpb.Start{
 		Version: &pluginpb.Version{Sha256: inv.Version.SHA256, Kind: string(artifact.Kind), Artifact: artifact.Dir},
 		Limits: &pluginpb.Limits{MemoryBytes: uint64(inv.Limits.MemoryBytes), ResultBytes: uint32(inv.Limits.ResultBytes),
-			LogBytes: uint32(inv.Limits.LogBytes), CheckpointBytes: uint32(inv.Limits.CheckpointBytes)},
+			LogBytes: uint32(inv.Limits.LogBytes), CheckpointBytes: uint32(inv.Limits.CheckpointBytes), Fuel: uint64(max(inv.Limits.Fuel, 0))},
 		DeadlineUnixNano: inv.Deadline.UnixNano(),
 		MetadataBytes:    uint32(len(meta)), PayloadBytes: uint32(len(inv.Payload)), CheckpointBytes: uint32(len(inv.Checkpoint)),
 		HasCheckpoint: inv.Checkpoint != nil,

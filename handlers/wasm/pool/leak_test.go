@@ -22,7 +22,7 @@ func TestRunnerDeathsLeakNothing(t *testing.T) {
 		deaths = 1000
 	}
 	p := newPool(t, func(o *Options) { o.Grace, o.Logger = time.Millisecond, slog.New(slog.DiscardHandler) })
-	loop, echo := compile(t, busyLoop()), compile(t, echo())
+	loop, echo := compile(t, unstoppable()), compile(t, echo())
 	die := func(i int) {
 		if i%2 == 0 {
 			out := p.Invoke(t.Context(), invocation(nil, 5*time.Millisecond), loop)

@@ -22,6 +22,7 @@ import (
 	"github.com/taskhost/taskhost/handlers/handlertest"
 	"github.com/taskhost/taskhost/handlers/wasm/artifact"
 	"github.com/taskhost/taskhost/handlers/wasm/engine"
+	"github.com/taskhost/taskhost/handlers/wasm/meter"
 	childside "github.com/taskhost/taskhost/handlers/wasm/runner"
 	w "github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
@@ -89,6 +90,9 @@ func compile(tb testing.TB, module []byte) Artifact {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		tb.Fatal(err)
 	}
+	if !bytes.Contains(module, []byte(meter.TickModule)) {
+		module = w.Metered(tb, module)
+	}
 	if err := engine.Compile(context.Background(), module, cache); err != nil {
 		tb.Fatal(err)
 	}
@@ -147,6 +151,17 @@ func busyLoop() []byte {
 	return b.Reactor(nil, w.I64Const(1), w.I64Const(2), w.I32Const(0), w.I32Const(0), w.Call(progress), w.Ops(w.OpDrop), w.Forever(), w.I32Const(0))
 }
 
+// unstoppable loops for ever without a tick, as no metered module does; it stands for a fault that the pool has to deal with. It reports
+// progress first.
+func unstoppable() []byte {
+	var b w.Builder
+	b.ImportFunc(meter.TickModule, meter.TickName, nil, nil)
+	progress := b.ImportHost("progress")
+	b.Global(w.I64, true, w.I64Const(0))
+	b.Export(meter.ExportFuel, 3, 0)
+	return b.Reactor(nil, w.I64Const(1), w.I64Const(2), w.I32Const(0), w.I32Const(0), w.Call(progress), w.Ops(w.OpDrop), w.Forever(), w.I32Const(0))
+}
+
 // reported makes an invocation tell of the guest's first report.
 func reported(inv *handlers.Invocation) <-chan struct{} {
 	c := make(chan struct{}, 1)
@@ -194,13 +209,16 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// A guest that loops is ended at its deadline wherever it loops; what shares its runner is interrupted, and runs again at once.
+// A guest that loops is ended at its deadline wherever it loops, and its runner lives on.
 func TestCase086DeadlineHolds(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, nil)
 	var handler, start, section, init w.Builder
 	section.Start(section.Func(nil, nil, nil, w.Forever()))
 	init.ExportFunc(abi.ExportInitialize, init.Func(nil, nil, nil, w.Forever()))
+	echo := compile(t, echo())
+	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 })
+	pid := p.Stats().Runners[0].PID
 	for name, c := range map[string]struct {
 		module []byte
 	}{
@@ -210,14 +228,33 @@ func TestCase086DeadlineHolds(t *testing.T) {
 		"_initialize":   {init.Reactor(nil, w.I32Const(0))},
 	} {
 		inv := invocation(nil, 300*time.Millisecond)
-		out := p.Invoke(t.Context(), inv, compile(t, c.module))
+		artifact := compile(t, c.module)
+		inv.Deadline = time.Now().Add(300 * time.Millisecond)
+		out := p.Invoke(t.Context(), inv, artifact)
 		if late := time.Since(inv.Deadline); out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindDeadline || late > 500*time.Millisecond {
 			t.Errorf("%s: %s %v, %s after the deadline", name, out.Kind, out.Error, late)
 		}
 	}
-	if s := p.Stats(); s.Killed < 3 || s.Crashed+s.Violations > 0 {
-		t.Errorf("%+v", s)
+	if out := p.Invoke(t.Context(), invocation([]byte("next"), time.Minute), echo); string(out.Result) != "next" {
+		t.Errorf("the job after: %s %v", out.Kind, out.Error)
 	}
+	if s := p.Stats(); s.Killed+s.Crashed+s.Violations > 0 || s.Runners[0].PID != pid {
+		t.Errorf("%+v, the runner was %d", s, pid)
+	}
+}
+
+// An attempt that does not end is ended with its runner, and what shares it is interrupted. Metered guests end before that.
+func TestUnstoppableIsKilled(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, nil)
+	artifact := compile(t, unstoppable())
+	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 })
+	inv := invocation(nil, 300*time.Millisecond)
+	out := p.Invoke(t.Context(), inv, artifact)
+	if late := time.Since(inv.Deadline); out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindDeadline || late > 500*time.Millisecond {
+		t.Errorf("%s %v, %s after the deadline", out.Kind, out.Error, late)
+	}
+	waitFor(t, p, func(s Stats) bool { return s.Killed == 1 && s.Crashed+s.Violations == 0 })
 }
 
 // Code without loops can run for ages; so can one instruction.
@@ -242,7 +279,7 @@ func TestCase087LooplessDeadline(t *testing.T) {
 func TestNeighboursAreInterrupted(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, nil)
-	loop, sleep := compile(t, w.LoopReactor()), compile(t, sleeper(60_000))
+	loop, sleep := compile(t, unstoppable()), compile(t, sleeper(60_000))
 	outs := make(chan handlers.Outcome, 2)
 	for range 2 {
 		go func() { outs <- p.Invoke(t.Context(), invocation(nil, time.Minute), sleep) }()
@@ -282,7 +319,8 @@ func TestCancel(t *testing.T) {
 		killed uint64
 	}{
 		"sleeping": {sleeper(60_000), 0},
-		"looping":  {busyLoop(), 1},
+		"looping":  {busyLoop(), 0},
+		"stuck":    {unstoppable(), 1},
 	} {
 		dir := compile(t, c.module)
 		before := p.Stats().Killed
@@ -292,7 +330,7 @@ func TestCancel(t *testing.T) {
 		inv := invocation(nil, time.Minute)
 		runs := reported(inv)
 		go func() { out <- p.Invoke(ctx, inv, dir) }()
-		if c.killed > 0 {
+		if name != "sleeping" {
 			<-runs
 		}
 		waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 && s.Runners[0].Busy == 1 })

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -122,7 +123,7 @@ func (j *job) input() (attempt.Input, error) {
 		Payload:  j.body[n : n+p : n+p],
 		Deadline: time.Unix(0, j.start.GetDeadlineUnixNano()),
 		Limits: attempt.Limits{Memory: int64(limits.GetMemoryBytes()), Result: int(limits.GetResultBytes()),
-			Log: int(limits.GetLogBytes()), Checkpoint: int(limits.GetCheckpointBytes())},
+			Log: int(limits.GetLogBytes()), Checkpoint: int(limits.GetCheckpointBytes()), Fuel: int64(min(limits.GetFuel(), math.MaxInt64))},
 	}
 	if j.start.GetHasCheckpoint() {
 		in.Checkpoint = j.body[n+p:]

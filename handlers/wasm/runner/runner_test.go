@@ -43,7 +43,7 @@ func artifacts(t *testing.T, n int) (dirs []string) {
 	t.Helper()
 	for i := range n {
 		var b wasmtest.Builder
-		module := b.Reactor(nil, wasmtest.I32Const(int32(i)))
+		module := wasmtest.Metered(t, b.Reactor(nil, wasmtest.I32Const(int32(i))))
 		dir := t.TempDir()
 		cache := filepath.Join(dir, artifact.CacheDir)
 		if err := errors.Join(os.MkdirAll(cache, 0o700), os.WriteFile(filepath.Join(dir, artifact.ModuleFile), module, 0o600)); err != nil {

@@ -9,9 +9,10 @@ type End int
 const (
 	EndNone     End = iota
 	EndExit         // proc_exit
-	EndDeadline     // the deadline passed in a sleep
-	EndStopped      // it was told to stop, and slept on
+	EndDeadline     // the deadline passed
+	EndStopped      // it was told to stop, and went on
 	EndOversize     // the result went over its limit
+	EndFuel         // it used up its fuel
 )
 
 // Unwound is the value Unwind panics with. The engine recovers it as the error of the call.

@@ -21,14 +21,16 @@ type Input struct {
 	Checkpoint                 []byte // nil = none
 	Deadline                   time.Time
 	Limits                     Limits
+	Asks                       bool // the guest can ask should_stop
 }
 
-// Limits of an attempt, in bytes, all required.
+// Limits of an attempt. Those in bytes are all required.
 type Limits struct {
-	Memory     int64
-	Result     int
-	Log        int
-	Checkpoint int
+	Memory     int64 // bytes
+	Result     int   // bytes
+	Log        int   // bytes
+	Checkpoint int   // bytes
+	Fuel       int64 // units; 0 = no limit
 }
 
 // Reports is where the guest's reports go. Log and Progress must not block; Checkpoint returns when the host has answered or the attempt
@@ -39,8 +41,8 @@ type Reports interface {
 	Checkpoint(data []byte) abi.Errno
 }
 
-// StopGrace is how long after its deadline, or after it was told to stop, a guest may still sleep: long enough for a loop of short sleeps
-// to ask should_stop, shorter than the grace after which its process is killed.
+// StopGrace is how long after its deadline, or after it was told to stop, a guest may still sleep, and run if it can ask should_stop: long
+// enough to ask and act on it, shorter than the grace after which its process is killed.
 const StopGrace = 100 * time.Millisecond
 
 // State is the state of one attempt.
@@ -63,6 +65,7 @@ type State struct {
 	end       End
 	exitCode  uint32
 	latestCkp []byte
+	fuel      fuel
 }
 
 // Failure is what a guest says about why it fails.
@@ -111,14 +114,16 @@ func (s *State) Stopping() <-chan struct{} { return s.stopc }
 // ShouldStop reports whether the guest was told to stop or its deadline has passed.
 func (s *State) ShouldStop() bool { return s.stopped.Load() != nil || !time.Now().Before(s.Deadline) }
 
-// sleepUntil is when a sleeping guest is woken for good.
-func (s *State) sleepUntil() time.Time {
-	t := s.Deadline
-	if st := s.stopped.Load(); st != nil && st.at.Before(t) {
-		t = st.at
+// stopsAt is when the guest has to stop.
+func (s *State) stopsAt() time.Time {
+	if st := s.stopped.Load(); st != nil && st.at.Before(s.Deadline) {
+		return st.at
 	}
-	return t.Add(StopGrace)
+	return s.Deadline
 }
+
+// endsAt is when a guest that goes on is unwound.
+func (s *State) endsAt() time.Time { return s.stopsAt().Add(StopGrace) }
 
 // Sleep pauses the guest. When the attempt has to end before d is over, the guest is unwound and Sleep does not return.
 func (s *State) Sleep(d time.Duration) {
@@ -131,7 +136,7 @@ func (s *State) Sleep(d time.Duration) {
 	}
 	stopc := s.stopc
 	for {
-		until, now := s.sleepUntil(), time.Now()
+		until, now := s.endsAt(), time.Now()
 		if !now.Before(wake) {
 			if !now.Before(until) {
 				s.unwindStopped()
@@ -156,6 +161,17 @@ func (s *State) Sleep(d time.Duration) {
 	}
 }
 
+// endIfDue unwinds a guest that computes though its time is over.
+func (s *State) endIfDue() {
+	end := s.stopsAt()
+	if s.Asks {
+		end = end.Add(StopGrace)
+	}
+	if !time.Now().Before(end) {
+		s.unwindStopped()
+	}
+}
+
 func (s *State) unwindStopped() {
 	if _, ok := s.StopReason(); ok {
 		s.Unwind(EndStopped, 0)
@@ -171,7 +187,7 @@ func (s *State) PutCheckpoint(data []byte) abi.Errno {
 	if len(data) > s.Limits.Checkpoint {
 		return abi.ErrTooLarge
 	}
-	if s.ShouldStop() && time.Now().After(s.sleepUntil()) {
+	if s.ShouldStop() && time.Now().After(s.endsAt()) {
 		return abi.ErrCancelled
 	}
 	if e := s.Reports.Checkpoint(data); e != 0 {

@@ -61,7 +61,7 @@ func main() {
 		}
 	case "fault":
 		fmt.Println(`{"fault":"disk full"}`)
-	case "link", "other-module", "no-module", "leave-process", "environment":
+	case "link", "no-module", "leave-process", "environment":
 		misbehave(mode)
 	case "load": // what a runner does
 		module, err := os.ReadFile(filepath.Join(os.Args[2], artifact.ModuleFile))
@@ -87,8 +87,6 @@ func misbehave(mode string) {
 	switch mode {
 	case "link":
 		must(os.Symlink("/etc/passwd", "passwd"))
-	case "other-module":
-		must(os.WriteFile(artifact.ModuleFile, append(module, 0, 2, 1, 'x'), 0o600))
 	case "leave-process":
 		cmd := exec.Command("/proc/self/exe", "hang", os.Args[2])
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // and so keeps the pipes open
