@@ -55,7 +55,7 @@ func TestRealGuests(t *testing.T) {
 	t.Run("c", func(t *testing.T) { t.Parallel(); compareGuest(t, cGuest(t)) })
 	t.Run("go", func(t *testing.T) {
 		t.Parallel()
-		if testing.Short() {
+		if reduced() {
 			t.Skip("compiles 4 MB three times")
 		}
 		compareGuest(t, goGuest(t))
@@ -98,6 +98,9 @@ func compareGuest(t *testing.T, module []byte) {
 // The fuel of a real program is the same in the compiler and in the interpreter.
 func TestFuelIsTheEnginesNoMatter(t *testing.T) {
 	t.Parallel()
+	if reduced() {
+		t.Skip("interprets some hundred million instructions")
+	}
 	module := cGuest(t)
 	for _, name := range []string{"b_sort", "b_regex", "b_json"} {
 		var used []int64

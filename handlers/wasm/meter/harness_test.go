@@ -28,6 +28,9 @@ type host struct {
 	onTick  func(m api.Module)
 }
 
+// reduced reports whether only a sample of the long tests is run.
+func reduced() bool { return testing.Short() || raceDetector }
+
 var errOutOfFuel = errors.New("out of fuel")
 
 // newHost prepares the module of tick. The engine is closed at the end of the test.

@@ -14,8 +14,8 @@ import (
 func TestRandomModules(t *testing.T) {
 	t.Parallel()
 	n := uint64(400)
-	if testing.Short() {
-		n = 60
+	if reduced() {
+		n = 30
 	}
 	for seed := range n {
 		compareRandom(t, seed)
