@@ -19,6 +19,7 @@ type Config struct {
 	Queues     map[string]Queue  `koanf:"queues"`  // a template for every tenant, by queue name
 	Tenants    map[string]Tenant `koanf:"tenants"` // by tenant name
 	Handlers   []Handler         `koanf:"handlers"`
+	Schedules  []Schedule        `koanf:"schedules"`
 	Log        Log               `koanf:"log"`
 }
 

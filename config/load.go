@@ -24,6 +24,10 @@ type Source struct {
 	Environ []string          // "NAME=value" as os.Environ gives them
 	Flags   map[string]string // given flags by key path, e.g. "listen"; the text is read like a variable's
 	Base    *Config           // the defaults; nil = Default()
+
+	// Cron checks the cron spec of a schedule and its time zone, and says which of the two fields, "cron" or "tz", is at fault.
+	// nil leaves them unchecked.
+	Cron func(spec, tz string) (field string, err error)
 }
 
 // Loaded is a checked configuration.
@@ -68,6 +72,9 @@ func load(src Source, file *node, problems []Problem) (*Loaded, error) {
 		c := checker{base: layer.base}
 		v, _ := c.walk(s, layer.root, layer.root.source, "")
 		problems = append(problems, c.problems...)
+		if layer.root == file {
+			problems = append(problems, checkSchedules(file, src.Cron)...)
+		}
 		values, _ := v.(map[string]any)
 		if err := ko.Load(confmap.Provider(values, ""), nil); err != nil {
 			return nil, fmt.Errorf("merge the configuration: %w", err)
@@ -82,6 +89,7 @@ func load(src Source, file *node, problems []Problem) (*Loaded, error) {
 		cfg = *src.Base
 		// Decoding writes into slices and maps that are there; those are the caller's.
 		cfg.Roles, cfg.Worker.Queues, cfg.Handlers = slices.Clone(cfg.Roles), slices.Clone(cfg.Worker.Queues), slices.Clone(cfg.Handlers)
+		cfg.Schedules = slices.Clone(cfg.Schedules)
 		cfg.Queues, cfg.Tenants = maps.Clone(cfg.Queues), maps.Clone(cfg.Tenants)
 	}
 	err := ko.UnmarshalWithConf("", &cfg, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{

@@ -88,7 +88,7 @@ func schema() *shape {
 			"format": value(oneOf([]string{"auto", "text", "json"})),
 		}),
 		"tls": later, "admin_listen": later, "public_url": later, "trusted_proxies": later, "modules": later,
-		"plans": later, "plugins": later, "schedules": later, "secrets": later, "webhooks": later, "revision": later,
+		"plans": later, "plugins": later, "schedules": scheduleShape(later), "secrets": later, "webhooks": later, "revision": later,
 	})
 }
 

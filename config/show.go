@@ -42,6 +42,8 @@ func showValue(v reflect.Value, key string) *yaml.Node {
 		return word(showDuration(x, key))
 	case Size:
 		return word(x.String())
+	case JSON:
+		return jsonNode(x)
 	case Count:
 		if x == Auto {
 			return word("auto")
@@ -52,8 +54,8 @@ func showValue(v reflect.Value, key string) *yaml.Node {
 		n := &yaml.Node{Kind: yaml.MappingNode}
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Tag.Get("koanf")
-			if v.Field(i).IsZero() && v.Type() == reflect.TypeFor[Handler]() {
-				continue // the handler has the default
+			if v.Field(i).IsZero() && isListed(v.Type()) {
+				continue // it has the default
 			}
 			if child := showValue(v.Field(i), name); child != nil {
 				n.Content = append(n.Content, word(name), child)
@@ -97,6 +99,20 @@ func showValue(v reflect.Value, key string) *yaml.Node {
 
 func showDuration(d time.Duration, key string) string {
 	switch {
+// isListed tells the elements of lists, which show only what is set.
+func isListed(t reflect.Type) bool {
+	return t == reflect.TypeFor[Handler]() || t == reflect.TypeFor[Schedule]() || t == reflect.TypeFor[Unique]()
+}
+
+// jsonNode reads JSON as the YAML it is.
+func jsonNode(text JSON) *yaml.Node {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) != 1 {
+		return scalarNode(string(text)) // not from Load, which takes nothing else
+	}
+	return doc.Content[0]
+}
+
 	case key == "dead" && d == RetentionForever:
 		return "forever"
 	case key == "succeeded" && d == 0:

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/taskhost/taskhost/cmd/taskhost/internal/wire"
 	"github.com/taskhost/taskhost/config"
 )
 
@@ -23,7 +25,7 @@ func (a *App) configCheckCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check the configuration that serve would use, and what it means on this machine",
 		Long: `Check the configuration that serve would use with the same flags and variables: every problem is reported with its place, and the exit
-code is 2. Otherwise the capacity is printed, with warnings about what is probably not meant.`,
+code is 2. Otherwise the capacity and when each schedule is due next are printed, with warnings about what is probably not meant.`,
 		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := f.loadArg(a, cmd, base, args)
@@ -35,7 +37,11 @@ code is 2. Otherwise the capacity is printed, with warnings about what is probab
 			}
 			m := config.ThisMachine()
 			capacity, warnings := l.Config.Capacity(m), l.Config.Warnings(m)
-			view := map[string]any{"ok": true, "file": l.File, "capacity": capacity, "warnings": nonNil(warnings), "skipped": nonNil(l.Skipped)}
+			due, err := nextOf(l.Config.Schedules, time.Now())
+			if err != nil {
+				return err
+			}
+			view := map[string]any{"ok": true, "schedules": due, "file": l.File, "capacity": capacity, "warnings": nonNil(warnings), "skipped": nonNil(l.Skipped)}
 			return a.showValue(view, nil, func(w io.Writer) {
 				fmt.Fprintln(w, "ok")
 				fmt.Fprintf(w, "jobs at once: %d (%d runners × %d slots)\n", capacity.Jobs, capacity.Runners, capacity.SlotsPerRunner)
@@ -44,6 +50,9 @@ code is 2. Otherwise the capacity is printed, with warnings about what is probab
 					fmt.Fprintf(w, " of %s in %s", bytesText(m.MemoryBytes), m.MemoryFrom)
 				}
 				fmt.Fprintln(w)
+				for _, s := range due {
+					row(w, "schedule "+s.Name, s.Cron, "next: "+s.text())
+				}
 				for _, warning := range warnings {
 					fmt.Fprintf(w, "warning: %s\n", warning)
 				}
@@ -55,6 +64,35 @@ code is 2. Otherwise the capacity is printed, with warnings about what is probab
 	}
 	f.register(cmd, base)
 	return cmd
+}
+
+// scheduleDue is when a configured schedule is due next.
+type scheduleDue struct {
+	Name   string    `json:"name"`
+	Tenant string    `json:"tenant,omitempty"`
+	Cron   string    `json:"cron"`
+	Next   time.Time `json:"next"`
+	Paused bool      `json:"paused"`
+}
+
+func (s scheduleDue) text() string {
+	text := s.Next.Format(time.RFC3339) + " " + s.Next.Location().String()
+	if s.Paused {
+		text += " (paused)"
+	}
+	return text
+}
+
+func nextOf(list []config.Schedule, now time.Time) ([]scheduleDue, error) {
+	out := []scheduleDue{}
+	for i, s := range list {
+		due, err := wire.NextDue(s.Cron, s.TZ, now, 1)
+		if err != nil {
+			return nil, fmt.Errorf("schedules[%d]: %w", i, err)
+		}
+		out = append(out, scheduleDue{Name: s.Name, Tenant: s.Tenant, Cron: s.Cron, Next: due[0], Paused: s.Paused})
+	}
+	return out, nil
 }
 
 // checkModules looks for the files that serve would read.

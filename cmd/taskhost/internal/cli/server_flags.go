@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/taskhost/taskhost/cmd/taskhost/internal/wire"
 	"github.com/taskhost/taskhost/config"
 )
 
@@ -34,6 +35,6 @@ func (f *serverFlags) load(a *App, cmd *cobra.Command, base config.Config) (*con
 		}
 	}
 	return config.Load(config.Source{
-		File: firstOf(f.file, a.getenv(config.EnvFile)), Environ: a.Environ, Flags: given, Base: &base,
+		File: firstOf(f.file, a.getenv(config.EnvFile)), Environ: a.Environ, Flags: given, Base: &base, Cron: wire.CheckCron,
 	})
 }

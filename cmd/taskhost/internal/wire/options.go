@@ -60,7 +60,7 @@ func hostOptions(c *config.Config) host.Options {
 			Timeout: c.Defaults.Timeout, MaxAttempts: c.Defaults.MaxAttempts, Backoff: backoff(c.Defaults.Backoff),
 			MemoryBytes: int64(c.Defaults.Memory), ResultBytes: l.ResultBytes, LogBytes: l.LogBytes, CheckpointBytes: l.CheckpointBytes,
 		},
-		NoWorker: !c.HasRole(config.RoleWorker),
+		Limits: l, NoWorker: !c.HasRole(config.RoleWorker),
 	}
 }
 

@@ -86,6 +86,9 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if err = s.host.Catalog().EnsureConfigured(ctx, configured); err != nil {
 		return s, err
 	}
+	if err = s.host.Schedules().EnsureConfigured(ctx, configuredSchedules(o.Config.Schedules)); err != nil {
+		return s, err
+	}
 	if err = s.host.Start(ctx); err != nil {
 		return s, err
 	}
@@ -110,7 +113,7 @@ func (s *Server) openAPI(ctx context.Context) (err error) {
 	version.Store = s.store.Capabilities().Name
 	api, err := httpapi.New(httpapi.Options{
 		Listen: s.o.Config.Listen, AllowRemote: s.o.AllowRemote,
-		Store: cancelNow{s.store, s.host}, Types: s.host.Registry(), Handlers: s.host.Catalog(), Operations: s.host.Operations(),
+		Store: cancelNow{s.store, s.host}, Types: s.host.Registry(), Handlers: s.host.Catalog(), Operations: s.host.Operations(), Schedules: s.host.Schedules(),
 		Limits: limits(s.o.Config.Defaults), Defaults: apiDefaults(s.o.Config.Defaults),
 		Probes: s.probes(), Version: version, Log: s.o.Log.With("part", "api"),
 	})
