@@ -122,6 +122,10 @@ func (s *Store) run(ctx context.Context, name string, args ...any) (any, error) 
 	}
 }
 
+// viewsMax is how many different views a store keeps (viewmost in lua/lib/lines.lua); one that nobody waited on for an hour is
+// forgotten.
+const viewsMax = 64
+
 // lostReply says whether the connection failed, so that nobody knows whether the call took effect.
 func lostReply(err error) bool {
 	var n net.Error
@@ -137,6 +141,9 @@ func (s *Store) failure(ctx context.Context, name string, err error) error {
 		return context.Cause(ctx)
 	case redis.HasErrorPrefix(err, "OOM"):
 		return fmt.Errorf("%w: redis is full (maxmemory): %s was refused and changed nothing: %w", queue.ErrUnavailable, name, err)
+	}
+	if redis.HasErrorPrefix(err, "VIEWS") {
+		return &queue.LimitError{Field: "view", Limit: "views", Max: viewsMax, Got: viewsMax + 1, Unit: "different sets of queues"}
 	}
 	if lostReply(err) {
 		s.outage.note()

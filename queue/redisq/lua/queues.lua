@@ -25,10 +25,15 @@ for field, key in pairs({override = 'over:', served = 'served:', scheduled = 'wa
     if i then i[field] = v end
   end)
 end
+local views = call('HVALS', P .. 'views')
 for _, m in ipairs(call('SMEMBERS', P .. 'lines:' .. t)) do
   local q, b = string.match(m, '^([^:]*):(.*)$')
   local i = of(q)
   if i then
+    for _, v in ipairs(views) do -- what a line has served since it joined is counted with its tag
+      local s = call('HGET', P .. 'st:' .. v .. ':' .. t, b .. ':' .. q)
+      if s then i.served = i.served + select(4, struct.unpack('>dddd', s)) end
+    end
     local key = readykey(t, q, b)
     i.ready = i.ready + call('LLEN', key)
     i.oldest = i.oldest .. string.sub(call('LINDEX', key, 0), 1, 10)

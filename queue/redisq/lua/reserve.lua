@@ -2,7 +2,7 @@
 -- Takes jobs by the rule, job by job, under one lease.
 -- ARGV: token, worker, view ('*' or ',a,b,'), most jobs, most bytes of payload (0 = no limit), lease in ms.
 -- Returns {start, end of the leases, id, record, id, record, …}.
---@include settings sched lines record batch ordered pick
+--@include settings sched lines record batch ordered pick flush
 local tok, worker, max, maxbytes, lease = ARGV[2], ARGV[3], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local bkey = P .. 'b:' .. tok
 local again = header(tok)
@@ -15,7 +15,8 @@ if again then -- the reply was lost: the same batch
   for _, e in ipairs(list) do two(out, e.id, call('GET', P .. 'msg:' .. e.id)) end
   return out
 end
-local v = view(ARGV[4])
+local v, toomany = view(ARGV[4])
+if not v then return toomany end
 openview(v, max)
 
 local guard = conf().guard

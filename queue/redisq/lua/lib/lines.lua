@@ -96,10 +96,15 @@ local function refresh(t, q, b)
   hint(q, call('LLEN', readykey(t, q, b)))
 end
 
--- view returns the id of a view, made and filled at its first use.
+-- view returns the id of a view, made and filled at its first use; nil and an error when there are too many: each costs every change
+-- of a line its share.
+local viewmost = 64
 local function view(name)
   local id = call('HGET', P .. 'views', name)
   if id then return id end
+  if call('HLEN', P .. 'views') >= viewmost then
+    return nil, redis.error_reply('VIEWS ' .. viewmost .. ' different sets of queues are subscribed to already')
+  end
   id = tostring(call('HINCRBY', P .. 'count', 'views', 1))
   call('HSET', P .. 'views', name, id)
   viewlist = nil
@@ -120,7 +125,9 @@ local function dropview(id)
   for _, t in ipairs(call('SMEMBERS', P .. 'tenants')) do
     local own = ':' .. id .. ':' .. t
     for _, f in ipairs(call('HKEYS', P .. 'st' .. own)) do
-      local b = string.match(f, '^V(.*)$') or string.match(f, '^([^:]*):')
+      local b, q = string.match(f, '^([^:]*):(.*)$')
+      if b then call('HINCRBY', P .. 'served:' .. t, q, (select(4, struct.unpack('>dddd', call('HGET', P .. 'st' .. own, f))))) end
+      b = b or string.match(f, '^V(.*)$')
       if b then call('DEL', P .. 'Q' .. own .. ':' .. b, P .. 'QP' .. own .. ':' .. b) end
     end
     call('DEL', P .. 'st' .. own, P .. 'B' .. own)

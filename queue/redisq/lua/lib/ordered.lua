@@ -11,16 +11,24 @@ local function before(av, an, bv, bn)
   return #an < #bn
 end
 
-local function ordered(key, step) return {key = key, offset = 0, step = step, page = {}, i = 1, changed = {}, head = 1} end
+-- hash holds what is known of a member, under prefix .. its name; a page brings it along.
+local function ordered(key, step, hash, prefix)
+  return {key = key, hash = hash, prefix = prefix, state = {}, offset = 0, step = step, page = {}, i = 1, changed = {}, head = 1}
+end
+local function turn(o)
+  local page, fields = call('ZRANGE', o.key, o.offset, o.offset + o.step - 1, 'WITHSCORES'), {}
+  for k = 1, #page, 2 do fields[(k + 1) / 2] = o.prefix .. page[k] end
+  if #fields > 0 then
+    local known = call('HMGET', o.hash, unpack(fields))
+    for k = 1, #fields do o.state[page[2 * k - 1]] = known[k] end
+  end
+  o.page, o.i, o.offset, o.dry = page, 1, o.offset + o.step, #page < 2 * o.step
+  o.step = math.min(2 * o.step, 64)
+end
 
 -- peek returns name and tag of the smallest member, and whether it is a changed one; nil when there is none.
 local function peek(o)
-  if o.i > #o.page and not o.dry then
-    o.page = call('ZRANGE', o.key, o.offset, o.offset + o.step - 1, 'WITHSCORES')
-    o.offset, o.i = o.offset + o.step, 1
-    o.dry = #o.page < 2 * o.step
-    o.step = math.min(2 * o.step, 64)
-  end
+  if o.i > #o.page and not o.dry then turn(o) end
   local name, tag = o.page[o.i], tonumber(o.page[o.i + 1])
   local c = o.changed[o.head]
   if c and (not name or before(c.tag, c.name, tag, name)) then return c.name, c.tag, true end
