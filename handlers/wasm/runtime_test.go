@@ -3,8 +3,11 @@ package wasm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,22 +17,30 @@ import (
 
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/handlertest"
-	"github.com/taskhost/taskhost/handlers/wasm/compile"
-	"github.com/taskhost/taskhost/handlers/wasm/runner"
 	"github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
-// The test binary is also its own child processes.
+// childPath is the program of testdata/child.
+var childPath string
+
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case RoleCompile:
-			os.Exit(compile.Child(context.Background(), os.Stdin, os.Stdout, os.Stderr))
-		case RoleRunner:
-			os.Exit(runner.Child(context.Background(), os.Args[2:]))
-		}
+	dir, err := os.MkdirTemp("", "taskhost-wasm-")
+	if err != nil {
+		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	childPath = filepath.Join(dir, "child")
+	build := exec.Command("go", "build", "-o", childPath, "./testdata/child")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the child: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := os.RemoveAll(dir); err != nil {
+			panic(err)
+		}
+		os.Exit(code)
+	}))
 }
 
 var guests = handlertest.Guests{BuildReactor: wasmtest.GoReactor, BuildCommand: wasmtest.GoCommand}
@@ -38,7 +49,7 @@ func newRuntime(tb testing.TB, change func(*Options)) *Runtime {
 	tb.Helper()
 	o := Options{
 		DataDir: tb.TempDir(), Runners: 2, Slots: 4, Logger: slog.New(slog.NewTextHandler(tb.Output(), nil)),
-		Command: func(role string) []string { return []string{"/proc/self/exe", role} },
+		Command: func(role string) []string { return []string{childPath, role} },
 	}
 	if change != nil {
 		change(&o)
@@ -146,7 +157,7 @@ func TestPrepareAfterRestart(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
-	command := func(role string) []string { return []string{"/proc/self/exe", role} }
+	command := func(role string) []string { return []string{childPath, role} }
 	for _, o := range []Options{
 		{Command: command}, {DataDir: t.TempDir()},
 		{DataDir: t.TempDir(), Command: command, MaxMemoryBytes: 1},
