@@ -126,7 +126,6 @@ memory = "32MiB"
 timeout = "10s"
 [handlers.config]
 MODE = "fast"
-[log]
 [[schedules]]
 name = "nightly"
 tenant = "acme"
@@ -142,6 +141,7 @@ timeout = "90s"
 max_attempts = 2
 unique = {key = "k", until = "started"}
 labels = {team = "a"}
+[log]
 level = "warn"
 format = "json"
 `
@@ -157,25 +157,25 @@ const fullJSON = `{
 "queues": {"critical": {"weight": 6, "priority": 10}, "low": {"weight": 0.5, "paused": true}, "a.b": {}},
 "tenants": {"acme": {"weight": 3}},
 "handlers": [{"type": "image.resize", "wasm": "./resize.wasm", "memory": "32MiB", "timeout": "10s", "config": {"MODE": "fast"}}],
-"log": {"level": "warn", "format": "json"}
 "schedules": [{"name": "nightly", "tenant": "acme", "cron": "0 3 * * *", "tz": "Europe/Rome", "type": "report", "queue": "low",
   "payload": {"b": [1, "x", null], "a": 0.5}, "priority": 0, "catch_up": "one", "paused": true, "timeout": "90s", "max_attempts": 2,
   "unique": {"key": "k", "until": "started"}, "labels": {"team": "a"}}],
+"log": {"level": "warn", "format": "json"}
 }`
 
-func TestEveryKeyInEveryFormat(t *testing.T) {
 const tomlPayload JSON = `{"a":0.5,"b":[1,"x"]}`
 
+func TestEveryKeyInEveryFormat(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"c.yaml": fullYAML, "c.yml": fullYAML, "c.toml": fullTOML, "c.json": fullJSON} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := write(t, name, text)
-			want := Config{
 			payload := JSON(`{"b":[1,"x",null],"a":0.5}`)
 			if name == "c.toml" { // which has no null and no order
 				payload = tomlPayload
 			}
+			want := Config{
 				Store: "sqlite", DataDir: filepath.Join(filepath.Dir(file), "state"), Listen: "127.0.0.1:0", Roles: []string{"api"},
 				Worker: Worker{Concurrency: 8, Queues: []string{"critical", "low"}, Lease: 20 * time.Second, HandlerWait: time.Hour},
 				Wasm:   Wasm{Runners: 2, Isolation: "shared", Sandbox: "off"},
@@ -191,11 +191,11 @@ const tomlPayload JSON = `{"a":0.5,"b":[1,"x"]}`
 				Tenants: map[string]Tenant{"acme": {new(3.0)}},
 				Handlers: []Handler{{"image.resize", filepath.Join(filepath.Dir(file), "resize.wasm"), 32 * MiB, 10 * time.Second,
 					map[string]string{"MODE": "fast"}}},
-				Log: Log{"warn", "json"},
-			}
 				Schedules: []Schedule{{Name: "nightly", Tenant: "acme", Cron: "0 3 * * *", TZ: "Europe/Rome", Type: "report", Queue: "low",
 					Payload: payload, Priority: new(0), CatchUp: "one", Paused: true, Timeout: 90 * time.Second, MaxAttempts: 2,
 					Unique: Unique{Key: "k", Until: "started"}, Labels: map[string]string{"team": "a"}}},
+				Log: Log{"warn", "json"},
+			}
 			got := mustLoad(t, Source{File: file}).Config
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)

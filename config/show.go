@@ -97,8 +97,6 @@ func showValue(v reflect.Value, key string) *yaml.Node {
 	}
 }
 
-func showDuration(d time.Duration, key string) string {
-	switch {
 // isListed tells the elements of lists, which show only what is set.
 func isListed(t reflect.Type) bool {
 	return t == reflect.TypeFor[Handler]() || t == reflect.TypeFor[Schedule]() || t == reflect.TypeFor[Unique]()
@@ -113,6 +111,8 @@ func jsonNode(text JSON) *yaml.Node {
 	return doc.Content[0]
 }
 
+func showDuration(d time.Duration, key string) string {
+	switch {
 	case key == "dead" && d == RetentionForever:
 		return "forever"
 	case key == "succeeded" && d == 0:
