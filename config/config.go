@@ -101,11 +101,16 @@ type Queue struct {
 	Weight   *float64 `koanf:"weight"`   // share relative to the other queues; 0.001–10000, default 1
 	Priority *int     `koanf:"priority"` // of jobs that do not name one; -4095–4095, default 0
 	Paused   *bool    `koanf:"paused"`   // jobs are accepted but none is started; default false
+
+	MaxRunning *int  `koanf:"max_running"` // jobs of it that run at once for one tenant, on all hosts; 1–1000000, default no cap
+	MaxPerKey  *int  `koanf:"max_per_key"` // of those, jobs with one concurrency key; 1–1000000, default 1
+	Rate       *Rate `koanf:"rate"`        // how fast jobs of it are started for one tenant; default no bound
 }
 
 // Tenant holds the settings of a tenant. Nil means the default.
 type Tenant struct {
-	Weight *float64 `koanf:"weight"` // share relative to the other tenants; 0.001–10000, default 1
+	Weight     *float64 `koanf:"weight"`      // share relative to the other tenants; 0.001–10000, default 1
+	MaxRunning *int     `koanf:"max_running"` // jobs of it that run at once, on all hosts; 1–1000000, default no cap
 }
 
 // Handler is a WebAssembly handler that the operator provides to every tenant.

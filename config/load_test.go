@@ -74,9 +74,9 @@ scheduling: {max_consecutive_high: 5}
 retention: {succeeded: none, dead: forever, logs: all}
 queues:
   critical: {weight: 6, priority: 10}
-  low: {weight: 0.5, paused: true}
+  low: {weight: 0.5, paused: true, max_running: 4, max_per_key: 2, rate: 5/m}
   a.b: {}
-tenants: {acme: {weight: 3}}
+tenants: {acme: {weight: 3, max_running: 7}}
 handlers:
   - {type: image.resize, wasm: ./resize.wasm, memory: 32MiB, timeout: 10s, config: {MODE: fast}}
 schedules:
@@ -115,10 +115,11 @@ dead = "forever"
 logs = "all"
 [queues]
 critical = {weight = 6, priority = 10}
-low = {weight = 0.5, paused = true}
+low = {weight = 0.5, paused = true, max_running = 4, max_per_key = 2, rate = "5/m"}
 "a.b" = {}
 [tenants.acme]
 weight = 3
+max_running = 7
 [[handlers]]
 type = "image.resize"
 wasm = "./resize.wasm"
@@ -154,8 +155,8 @@ const fullJSON = `{
   "memory": "64MiB", "payload": "2MiB", "result": "1MB"},
 "scheduling": {"max_consecutive_high": 5},
 "retention": {"succeeded": "none", "dead": "forever", "logs": "all"},
-"queues": {"critical": {"weight": 6, "priority": 10}, "low": {"weight": 0.5, "paused": true}, "a.b": {}},
-"tenants": {"acme": {"weight": 3}},
+"queues": {"critical": {"weight": 6, "priority": 10}, "low": {"weight": 0.5, "paused": true, "max_running": 4, "max_per_key": 2, "rate": "5/m"}, "a.b": {}},
+"tenants": {"acme": {"weight": 3, "max_running": 7}},
 "handlers": [{"type": "image.resize", "wasm": "./resize.wasm", "memory": "32MiB", "timeout": "10s", "config": {"MODE": "fast"}}],
 "schedules": [{"name": "nightly", "tenant": "acme", "cron": "0 3 * * *", "tz": "Europe/Rome", "type": "report", "queue": "low",
   "payload": {"b": [1, "x", null], "a": 0.5}, "priority": 0, "catch_up": "one", "paused": true, "timeout": "90s", "max_attempts": 2,
@@ -186,9 +187,10 @@ func TestEveryKeyInEveryFormat(t *testing.T) {
 				Scheduling: Scheduling{5},
 				Retention:  Retention{0, RetentionForever, "all"},
 				Queues: map[string]Queue{
-					"critical": {Weight: new(6.0), Priority: new(10)}, "low": {Weight: new(0.5), Paused: new(true)}, "a.b": {},
+					"critical": {Weight: new(6.0), Priority: new(10)}, "a.b": {},
+					"low": {Weight: new(0.5), Paused: new(true), MaxRunning: new(4), MaxPerKey: new(2), Rate: &Rate{5, time.Minute}},
 				},
-				Tenants: map[string]Tenant{"acme": {new(3.0)}},
+				Tenants: map[string]Tenant{"acme": {new(3.0), new(7)}},
 				Handlers: []Handler{{"image.resize", filepath.Join(filepath.Dir(file), "resize.wasm"), 32 * MiB, 10 * time.Second,
 					map[string]string{"MODE": "fast"}}},
 				Schedules: []Schedule{{Name: "nightly", Tenant: "acme", Cron: "0 3 * * *", TZ: "Europe/Rome", Type: "report", Queue: "low",

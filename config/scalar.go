@@ -146,6 +146,15 @@ func duration(lo, hi time.Duration) scalar {
 	}
 }
 
+// rate takes jobs per time.
+func rate(n *node) (any, error) {
+	s, ok := n.value.(string)
+	if !ok {
+		return nil, fmt.Errorf(`must be jobs per time such as "100/s" or "5/m", got %s`, n.kindName())
+	}
+	return ParseRate(s)
+}
+
 // durationOr takes a word for one special value.
 func durationOr(word string, special, lo, hi time.Duration) scalar {
 	plain := duration(lo, hi)

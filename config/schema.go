@@ -24,6 +24,7 @@ func schema() *shape {
 	const day = 24 * time.Hour
 	later := &shape{later: true}
 	weight := value(number(0.001, 10000))
+	runningCap := value(integer(1, 1_000_000))
 	return object(map[string]*shape{
 		"store":    value(storeName),
 		"data_dir": filePath(),
@@ -68,12 +69,14 @@ func schema() *shape {
 			"weight":      weight,
 			"priority":    value(integer(-4095, 4095)),
 			"paused":      value(boolean),
-			"max_running": later,
-			"rate":        later,
+			"max_running": runningCap,
+			"max_per_key": runningCap,
+			"rate":        value(rate),
 		})),
 		"tenants": table(validName, object(map[string]*shape{
-			"weight": weight,
-			"plan":   later, "pool": later, "http_allow": later, "keys": later, "max_running": later,
+			"weight":      weight,
+			"max_running": runningCap,
+			"plan":        later, "pool": later, "http_allow": later, "keys": later,
 		})),
 		"handlers": {elem: object(map[string]*shape{
 			"type":    value(handlerType),

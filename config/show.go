@@ -42,6 +42,8 @@ func showValue(v reflect.Value, key string) *yaml.Node {
 		return word(showDuration(x, key))
 	case Size:
 		return word(x.String())
+	case Rate:
+		return word(x.String())
 	case JSON:
 		return jsonNode(x)
 	case Count:

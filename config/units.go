@@ -112,3 +112,41 @@ func FormatDuration(d time.Duration) string {
 	}
 	return b.String()
 }
+
+// Rate is Count jobs per Per.
+type Rate struct {
+	Count int           // 1–1000000
+	Per   time.Duration // 1s–1d, whole milliseconds
+}
+
+// ParseRate reads "100/s", "5/m", "20/h", "1000/d", and any duration behind the slash: "3/90s".
+func ParseRate(text string) (Rate, error) {
+	fail := fmt.Errorf(`must be 1 to 1000000 jobs per 1s to 1d, such as "100/s", "5/m" or "3/90s", got %q`, clip(text))
+	count, per, ok := strings.Cut(strings.TrimSpace(text), "/")
+	if !ok {
+		return Rate{}, fail
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(count))
+	if err != nil || n < 1 || n > 1_000_000 {
+		return Rate{}, fail
+	}
+	per = strings.TrimSpace(per)
+	if per != "" && (per[0] < '0' || per[0] > '9') {
+		per = "1" + per
+	}
+	d, err := ParseDuration(per)
+	if err != nil || d < time.Second || d > 24*time.Hour || d%time.Millisecond != 0 {
+		return Rate{}, fail
+	}
+	return Rate{Count: n, Per: d}, nil
+}
+
+// String writes the rate the way ParseRate reads it.
+func (r Rate) String() string {
+	for unit, per := range map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour} {
+		if r.Per == per {
+			return fmt.Sprintf("%d/%s", r.Count, unit)
+		}
+	}
+	return fmt.Sprintf("%d/%s", r.Count, FormatDuration(r.Per))
+}

@@ -67,3 +67,22 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestParseRate(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Rate{"100/s": {100, time.Second}, "5/m": {5, time.Minute}, " 20 / h ": {20, time.Hour}, "7/d": {7, 24 * time.Hour},
+		"3/90s": {3, 90 * time.Second}, "1/1500ms": {1, 1500 * time.Millisecond}} {
+		got, err := ParseRate(text)
+		if err != nil || got != want {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
+		if again, err := ParseRate(got.String()); err != nil || again != got {
+			t.Errorf("%q is written %q: got %+v, %v", text, got, again, err)
+		}
+	}
+	for _, text := range []string{"", "5", "/s", "5/", "5/w", "0/s", "-1/s", "1000001/s", "1/999ms", "1/25h", "1/1.5ms", "a/s", "5/s/s", "5/-1s"} {
+		if got, err := ParseRate(text); err == nil {
+			t.Errorf("%q: got %+v", text, got)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 type Engine interface {
 	queue.Queue
 	queue.Jobs
+	queue.Explainer
 	queue.Queues
 	queue.Notes
 	queue.DeadLetters

@@ -103,13 +103,13 @@ func TestEnqueueSendsTheJob(t *testing.T) {
 	e, err := c.Enqueue(t.Context(), NewJob{
 		Type: "a", Queue: "q", Payload: json.RawMessage(payload), Priority: &priority, Delay: 5 * time.Minute, ExpiresIn: time.Hour,
 		Timeout: 1500 * time.Millisecond, MaxAttempts: 3, Backoff: &Backoff{Base: time.Second, Jitter: "none"}, IdempotencyKey: "k",
-		Unique: &Unique{Key: "u", OnConflict: "existing"}, Labels: map[string]string{"l": "1"}, Headers: map[string]string{"h": "2"},
+		Unique: &Unique{Key: "u", OnConflict: "existing"}, ConcurrencyKey: "c", Labels: map[string]string{"l": "1"}, Headers: map[string]string{"h": "2"},
 	})
 	if err != nil || e.Outcome != Created || e.ID != "job_1" || e.Warnings[0] != "w" {
 		t.Fatalf("%+v %v", e, err)
 	}
 	const want = `{"type":"a","queue":"q","priority":-3,"delay":"5m0s","expires_in":"1h0m0s","timeout":"1.5s","max_attempts":3,` +
-		`"backoff":{"base":"1s","jitter":"none"},"idempotency_key":"k","unique":{"key":"u","on_conflict":"existing"},"labels":{"l":"1"},"headers":{"h":"2"},"payload":` + payload + `}`
+		`"backoff":{"base":"1s","jitter":"none"},"idempotency_key":"k","unique":{"key":"u","on_conflict":"existing"},"concurrency_key":"c","labels":{"l":"1"},"headers":{"h":"2"},"payload":` + payload + `}`
 	if bodies, _ := s.sent(); bodies[0] != want {
 		t.Errorf("sent\n%s\nwant\n%s", bodies[0], want)
 	}

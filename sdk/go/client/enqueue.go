@@ -29,7 +29,11 @@ type NewJob struct {
 	// resends of this call only.
 	IdempotencyKey string
 
-	Unique  *Unique
+	Unique *Unique
+
+	// ConcurrencyKey bounds how many jobs of the queue with the same key run at once: the queue's max_per_key, 1 unless set.
+	ConcurrencyKey string
+
 	Labels  map[string]string
 	Headers map[string]string
 }
@@ -212,6 +216,7 @@ type jobBody struct {
 	Backoff        *backoffBody      `json:"backoff,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	Unique         *Unique           `json:"unique,omitempty"`
+	ConcurrencyKey string            `json:"concurrency_key,omitempty"`
 	Labels         map[string]string `json:"labels,omitempty"`
 	Headers        map[string]string `json:"headers,omitempty"`
 }
@@ -227,7 +232,7 @@ func (j *NewJob) encode() ([]byte, error) {
 	body := jobBody{
 		Type: j.Type, Queue: j.Queue, Priority: j.Priority, Delay: duration(j.Delay), ExpiresIn: duration(j.ExpiresIn),
 		Timeout: duration(j.Timeout), MaxAttempts: j.MaxAttempts, IdempotencyKey: j.IdempotencyKey, Unique: j.Unique,
-		Labels: j.Labels, Headers: j.Headers,
+		ConcurrencyKey: j.ConcurrencyKey, Labels: j.Labels, Headers: j.Headers,
 	}
 	if j.Backoff != nil {
 		body.Backoff = &backoffBody{Base: duration(j.Backoff.Base), Max: duration(j.Backoff.Max), Jitter: j.Backoff.Jitter}

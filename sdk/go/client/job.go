@@ -61,6 +61,7 @@ type Job struct {
 	CancelRequested bool              `json:"cancel_requested"`
 	RetriedFrom     string            `json:"retried_from"`
 	IdempotencyKey  string            `json:"idempotency_key"`
+	ConcurrencyKey  string            `json:"concurrency_key"`
 	Labels          map[string]string `json:"labels"`
 	Headers         map[string]string `json:"headers"`
 	WaitingOn       []WaitingOn       `json:"waiting_on"`
@@ -113,7 +114,9 @@ type Attempt struct {
 
 // WaitingOn is one thing a job waits for.
 type WaitingOn struct {
-	Code   string     `json:"code"`
-	Until  *time.Time `json:"until"`
-	AtMost int64      `json:"at_most"`
+	Code    string     `json:"code"`
+	Until   *time.Time `json:"until"`
+	Limit   int        `json:"limit"`   // of a cap: how many may run at once …
+	Running int        `json:"running"` // … and how many do
+	AtMost  int64      `json:"at_most"`
 }

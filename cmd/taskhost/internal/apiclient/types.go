@@ -79,9 +79,11 @@ type Progress struct {
 
 // WaitingOn is one thing a job waits for.
 type WaitingOn struct {
-	Code   string     `json:"code"`
-	Until  *time.Time `json:"until"`
-	AtMost int64      `json:"at_most"`
+	Code    string     `json:"code"`
+	Until   *time.Time `json:"until"`
+	Limit   int        `json:"limit"`
+	Running int        `json:"running"`
+	AtMost  int64      `json:"at_most"`
 }
 
 // Queue is what the commands read of a queue.
@@ -90,6 +92,9 @@ type Queue struct {
 	Weight      float64         `json:"weight"`
 	Priority    int             `json:"priority"`
 	Paused      bool            `json:"paused"`
+	MaxRunning  *int            `json:"max_running"`
+	Rate        string          `json:"rate"`
+	Waiting     string          `json:"waiting"`
 	Override    json.RawMessage `json:"override"`
 	Scheduled   int64           `json:"scheduled"`
 	Ready       int64           `json:"ready"`

@@ -23,6 +23,7 @@ type enqueueFlags struct {
 	delay, expiresIn, timeout string
 	maxAttempts               int
 	idempotencyKey, uniqueKey string
+	concurrencyKey            string
 	labels, headers           []string
 	waitTimeout               string
 }
@@ -53,6 +54,7 @@ the job.
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "1 to 1000 (default: the server's)")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "the same key again returns the first job")
 	flags.StringVar(&f.uniqueKey, "unique-key", "", "refuse while another unfinished job has the key")
+	flags.StringVar(&f.concurrencyKey, "concurrency-key", "", "of the jobs of a queue with the same key one runs at a time, unless the queue's max_per_key says more")
 	flags.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE to search by; may be repeated")
 	flags.StringArrayVar(&f.headers, "header", nil, "NAME=VALUE for the handler; may be repeated")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the end and print the result")
@@ -101,6 +103,7 @@ func (a *App) enqueueBody(cmd *cobra.Command, typ string, f enqueueFlags) ([]byt
 	job := map[string]any{"type": typ}
 	for name, v := range map[string]string{
 		"queue": f.queue, "delay": f.delay, "expires_in": f.expiresIn, "timeout": f.timeout, "idempotency_key": f.idempotencyKey,
+		"concurrency_key": f.concurrencyKey,
 	} {
 		if cmd.Flags().Changed(strings.ReplaceAll(name, "_", "-")) {
 			job[name] = v

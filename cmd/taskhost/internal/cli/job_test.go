@@ -22,6 +22,8 @@ func TestWhy(t *testing.T) {
 	}{
 		{apiclient.Job{State: "ready", WaitingOn: []apiclient.WaitingOn{{Code: "paused"}, {Code: "no_handler"}}}, "waits on its queue, which is paused; a handler of its type"},
 		{apiclient.Job{State: "ready", WaitingOn: []apiclient.WaitingOn{{Code: "ahead", AtMost: 7}}}, "waits on the jobs ahead of it (at most 7)"},
+		{apiclient.Job{State: "ready", WaitingOn: []apiclient.WaitingOn{{Code: "max_running", Limit: 2, Running: 3}, {Code: "rate", Until: &soon}}},
+			"waits on its queue, which runs as many jobs as it may (3 of 2); the rate of its queue, "},
 		{apiclient.Job{State: "ready"}, "waits on a free slot"},
 		{apiclient.Job{State: "scheduled", WaitingOn: []apiclient.WaitingOn{{Code: "retry_backoff", Until: &soon}}, LastError: &apiclient.JobError{Kind: "trap", Message: "x"}}, "waits on its retry, "},
 		{apiclient.Job{State: "scheduled", WaitingOn: []apiclient.WaitingOn{{Code: "something_new"}}}, "waits on something_new"},

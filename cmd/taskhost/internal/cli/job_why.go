@@ -55,18 +55,25 @@ func why(job *apiclient.Job) string {
 
 func waitingText(on apiclient.WaitingOn) string {
 	text := map[string]string{
-		"delay":         "its delay",
-		"retry_backoff": "its retry",
-		"defer":         "the time its handler asked for",
-		"paused":        "its queue, which is paused",
-		"no_handler":    "a handler of its type",
-		"ahead":         "the jobs ahead of it",
+		"delay":              "its delay",
+		"retry_backoff":      "its retry",
+		"defer":              "the time its handler asked for",
+		"no_handler":         "a handler of its type",
+		"paused":             "its queue, which is paused",
+		"max_running":        "its queue, which runs as many jobs as it may",
+		"tenant_max_running": "its tenant, which runs as many jobs as it may",
+		"rate":               "the rate of its queue",
+		"concurrency_key":    "the jobs that run with its concurrency key",
+		"ahead":              "the jobs ahead of it",
 	}[on.Code]
 	if text == "" {
 		text = on.Code
 	}
 	if on.Until != nil {
 		text += fmt.Sprintf(", %.1f s from now", max(time.Until(*on.Until), 0).Seconds())
+	}
+	if on.Limit > 0 {
+		text += fmt.Sprintf(" (%d of %d)", on.Running, on.Limit)
 	}
 	if on.AtMost > 0 {
 		text += fmt.Sprintf(" (at most %d)", on.AtMost)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,16 +42,19 @@ func (a *App) queueListCommand() *cobra.Command {
 }
 
 func queueTable(w io.Writer, queues []apiclient.Queue) {
-	row(w, "QUEUE", "WEIGHT", "PRIORITY", "STATE", "READY", "SCHEDULED", "RUNNING", "DEAD", "OLDEST")
+	row(w, "QUEUE", "WEIGHT", "PRIORITY", "STATE", "READY", "SCHEDULED", "RUNNING", "DEAD", "OLDEST", "MAX", "RATE")
 	for _, q := range queues {
-		state, oldest := "open", "-"
-		if q.Paused {
-			state = "paused"
+		state, oldest, limit := "open", "-", "-"
+		if q.Waiting != "" {
+			state = q.Waiting
+		}
+		if q.MaxRunning != nil {
+			limit = strconv.Itoa(*q.MaxRunning)
 		}
 		if q.OldestAgeMS != nil && q.Ready > 0 {
 			oldest = span(time.Duration(*q.OldestAgeMS) * time.Millisecond)
 		}
-		row(w, q.Name, q.Weight, q.Priority, state, q.Ready, q.Scheduled, q.Running, q.Dead, oldest)
+		row(w, q.Name, q.Weight, q.Priority, state, q.Ready, q.Scheduled, q.Running, q.Dead, oldest, limit, dash(q.Rate))
 	}
 }
 
@@ -64,33 +68,43 @@ func (a *App) queuePauseCommand(use, short string, paused bool) *cobra.Command {
 }
 
 func (a *App) queueSetCommand() *cobra.Command {
-	var weight, priority string
+	var weight, priority, maxRunning, maxPerKey, rate string
 	cmd := &cobra.Command{
 		Use:   "set QUEUE",
-		Short: "Change the weight or the default priority of a queue",
-		Long: `Change the weight or the default priority of a queue, on this server, until it is set again. The value "config" returns to what
-the configuration says. The change applies to the backlog at once.`,
+		Short: "Change the weight, the default priority or the limits of a queue",
+		Long: `Change the weight, the default priority or the limits of a queue, on this server, until it is set again. The value "config"
+returns to what the configuration says. The change applies to the backlog at once; jobs that run go on.`,
 		Args: args(1, 1),
 	}
 	cmd.Flags().StringVar(&weight, "weight", "", `0.001 to 10000, or "config"`)
 	cmd.Flags().StringVar(&priority, "priority", "", `-4095 to 4095, or "config"; for jobs enqueued from now on`)
+	cmd.Flags().StringVar(&maxRunning, "max-running", "", `jobs that run at once, on all hosts: 1 to 1000000, or "config"`)
+	cmd.Flags().StringVar(&maxPerKey, "max-per-key", "", `jobs with the same concurrency key that run at once: 1 to 1000000, or "config"`)
+	cmd.Flags().StringVar(&rate, "rate", "", `jobs started per time: 100/s, 5/m, 20/h, 3/90s, or "config"`)
 	return a.client(cmd, func(ctx context.Context, c *apiclient.Client, args []string) error {
 		change := map[string]any{}
-		for name, text := range map[string]string{"weight": weight, "priority": priority} {
+		for name, text := range map[string]string{
+			"weight": weight, "priority": priority, "max-running": maxRunning, "max-per-key": maxPerKey, "rate": rate,
+		} {
 			if !cmd.Flags().Changed(name) {
 				continue
 			}
+			field := strings.ReplaceAll(name, "-", "_")
 			if text == "config" {
-				change[name] = nil
+				change[field] = nil
+				continue
+			}
+			if name == "rate" {
+				change[field] = text // what a rate is only the server says
 				continue
 			}
 			if _, err := strconv.ParseFloat(text, 64); err != nil || !json.Valid([]byte(text)) {
 				return usagef(`--%s must be a number or "config", got %q`, name, text)
 			}
-			change[name] = json.RawMessage(text)
+			change[field] = json.RawMessage(text)
 		}
 		if len(change) == 0 {
-			return usagef("nothing to set; give --weight or --priority")
+			return usagef("nothing to set; give --weight, --priority, --max-running, --max-per-key or --rate")
 		}
 		return a.patchQueue(ctx, c, args[0], change)
 	})

@@ -33,10 +33,11 @@ func scheduling(c *config.Config) queue.Scheduling {
 		s.Retention.Succeeded = -1
 	}
 	for name, q := range c.Queues {
-		s.Queues[name] = queue.QueueSettings{Weight: q.Weight, Priority: q.Priority, Paused: q.Paused}
+		s.Queues[name] = queue.QueueSettings{Weight: q.Weight, Priority: q.Priority, Paused: q.Paused, MaxRunning: q.MaxRunning, MaxPerKey: q.MaxPerKey,
+			Rate: (*queue.Rate)(q.Rate)}
 	}
 	for name, t := range c.Tenants {
-		s.Tenants[name] = queue.TenantSettings{Weight: t.Weight}
+		s.Tenants[name] = queue.TenantSettings{Weight: t.Weight, MaxRunning: t.MaxRunning}
 	}
 	return s
 }

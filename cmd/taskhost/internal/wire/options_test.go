@@ -18,8 +18,9 @@ func TestSpecialValuesAreTranslated(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
 	c.Retention.Succeeded, c.Retention.Dead, c.Worker.Drain = 0, config.RetentionForever, 0
-	c.Queues = map[string]config.Queue{"low": {Weight: new(2.0), Priority: new(3), Paused: new(true)}}
-	c.Tenants = map[string]config.Tenant{"acme": {Weight: new(4.0)}, "other": {}}
+	c.Queues = map[string]config.Queue{"low": {Weight: new(2.0), Priority: new(3), Paused: new(true), MaxRunning: new(7), MaxPerKey: new(2),
+		Rate: &config.Rate{Count: 5, Per: time.Minute}}}
+	c.Tenants = map[string]config.Tenant{"acme": {Weight: new(4.0), MaxRunning: new(9)}, "other": {}}
 	s := scheduling(&c)
 	if age, forever := s.Retention.Age(queue.StateSucceeded); age != 0 || forever {
 		t.Errorf("none: %s, %v", age, forever)
@@ -27,10 +28,11 @@ func TestSpecialValuesAreTranslated(t *testing.T) {
 	if _, forever := s.Retention.Age(queue.StateDead); !forever {
 		t.Error("forever is not for ever")
 	}
-	if got := queue.Effective(queue.QueueSettings{}, s.Queues["low"]); got != (queue.EffectiveSettings{Weight: 2, Priority: 3, Paused: true, MaxPerKey: 1}) {
+	if got := queue.Effective(queue.QueueSettings{}, s.Queues["low"]); got != (queue.EffectiveSettings{Weight: 2, Priority: 3, Paused: true, MaxRunning: 7, MaxPerKey: 2,
+		Rate: queue.Rate{Count: 5, Per: time.Minute}}) {
 		t.Errorf("got %+v", got)
 	}
-	if !reflect.DeepEqual(s.Tenants, map[string]queue.TenantSettings{"acme": {Weight: new(4.0)}, "other": {}}) {
+	if !reflect.DeepEqual(s.Tenants, map[string]queue.TenantSettings{"acme": {Weight: new(4.0), MaxRunning: new(9)}, "other": {}}) {
 		t.Errorf("got %v", s.Tenants)
 	}
 	if err := s.Validate(); err != nil {

@@ -29,6 +29,7 @@ import (
 type Store interface {
 	queue.Queue
 	queue.Jobs
+	queue.Explainer
 	queue.Notes
 	queue.Queues
 	queue.Configurable
