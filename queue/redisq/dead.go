@@ -123,9 +123,9 @@ func (s *Store) eachDead(ctx context.Context, f *queue.DeadFilter, visit func(*q
 				from = "(" + after
 			}
 			var err error
-			ids, err = s.client.ZRangeByLex(ctx, s.prefix+keyDead+f.Tenant, &redis.ZRangeBy{Min: from, Max: "+", Count: fetchMost}).Result()
+			ids, err = s.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.prefix + keyDead + f.Tenant, ByLex: true, Start: from, Stop: "+", Count: fetchMost}).Result()
 			if err != nil {
-				return s.failure(ctx, "zrangebylex", err)
+				return s.failure(ctx, "zrange", err)
 			}
 		}
 		if len(ids) == 0 {

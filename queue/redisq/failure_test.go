@@ -90,7 +90,7 @@ func client(t *testing.T, addr string) *redis.Client {
 // own starts a server for one test.
 func own(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
-	s, err := redistest.Start(t.TempDir(), args...)
+	s, err := redistest.Start(t.Context(), t.TempDir(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func own(t *testing.T, args ...string) *redistest.Server {
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	server := shared.Server(t)
-	p, err := redistest.NewProxy(server)
+	p, err := redistest.NewProxy(t.Context(), server)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,9 +118,9 @@ func (m *merged) refill(ctx context.Context, src *source, n int) error {
 	if src.before != "" {
 		from = "(" + src.before
 	}
-	ids, err := m.s.client.ZRevRangeByLex(ctx, src.key, &redis.ZRangeBy{Min: "-", Max: from, Count: int64(n)}).Result()
+	ids, err := m.s.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: src.key, ByLex: true, Rev: true, Start: "-", Stop: from, Count: int64(n)}).Result()
 	if err != nil {
-		return m.s.failure(ctx, "zrevrangebylex", err)
+		return m.s.failure(ctx, "zrange", err)
 	}
 	if src.ids = ids; len(ids) < n {
 		src.key = ""

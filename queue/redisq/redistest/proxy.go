@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 type Proxy struct {
 	target string
 	l      net.Listener
+	stop   context.CancelFunc // of dialling
 	wg     sync.WaitGroup
 
 	mu    sync.Mutex
@@ -21,13 +23,14 @@ type Proxy struct {
 }
 
 // NewProxy listens in front of a server. Close ends it.
-func NewProxy(s *Server) (*Proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func NewProxy(ctx context.Context, s *Server) (*Proxy, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	p := &Proxy{target: s.Addr(), l: l, conns: make(map[net.Conn]bool)}
-	p.wg.Go(p.accept)
+	ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	p.wg.Go(func() { p.accept(ctx) })
 	return p, nil
 }
 
@@ -69,19 +72,20 @@ func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.done = true
 	p.mu.Unlock()
+	p.stop()
 	err := p.l.Close()
 	p.Cut()
 	p.wg.Wait()
 	return err
 }
 
-func (p *Proxy) accept() {
+func (p *Proxy) accept(ctx context.Context) {
 	for {
 		in, err := p.l.Accept()
 		if err != nil {
 			return
 		}
-		out, err := net.Dial("tcp", p.target)
+		out, err := new(net.Dialer).DialContext(ctx, "tcp", p.target)
 		if err != nil {
 			_ = in.Close()
 			continue

@@ -30,8 +30,8 @@ type Server struct {
 
 // Start starts a server with more command line settings, e.g. "--appendonly", "yes". It fails when redis-server is not installed:
 // a test that needs it must not pass without it.
-func Start(dir string, args ...string) (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func Start(ctx context.Context, dir string, args ...string) (*Server, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *Shared) Server(tb testing.TB) *Server {
 	tb.Helper()
 	s.once.Do(func() {
 		if s.dir, s.err = os.MkdirTemp("", "redistest"); s.err == nil {
-			s.server, s.err = Start(filepath.Clean(s.dir), "--appendonly", "yes")
+			s.server, s.err = Start(tb.Context(), filepath.Clean(s.dir), "--appendonly", "yes")
 		}
 	})
 	if s.err != nil {
