@@ -118,7 +118,7 @@ func (m *merged) refill(ctx context.Context, src *source, n int) error {
 	if src.before != "" {
 		from = "(" + src.before
 	}
-	ids, err := m.s.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: src.key, ByLex: true, Rev: true, Start: "-", Stop: from, Count: int64(n)}).Result()
+	ids, err := m.s.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: src.key, ByLex: true, Rev: true, Start: from, Stop: "-", Count: int64(n)}).Result()
 	if err != nil {
 		return m.s.failure(ctx, "zrange", err)
 	}
