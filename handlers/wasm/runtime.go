@@ -47,6 +47,8 @@ type Options struct {
 	// CompileLimits bound a compile child.
 	CompileLimits compile.Limits
 	Logger        *slog.Logger // default slog.Default()
+
+	grace time.Duration // as pool.Options.Grace; for tests
 }
 
 // defaultSlots is how many jobs a runner runs at once: enough to hide waiting, few enough that a runner that has to be killed takes few
@@ -147,7 +149,7 @@ func New(o Options) (*Runtime, error) {
 	}
 	r := &Runtime{opts: o, store: store, compiler: compiler}
 	r.pool, err = pool.New(pool.Options{
-		Command: o.Command(RoleRunner), Runners: o.Runners, Slots: o.Slots, MemoryBytes: o.MaxMemoryBytes, RecycleAfter: o.RecycleAfter, Logger: o.Logger,
+		Command: o.Command(RoleRunner), Runners: o.Runners, Slots: o.Slots, MemoryBytes: o.MaxMemoryBytes, RecycleAfter: o.RecycleAfter, Grace: o.grace, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("wasm: %w", err), compiler.Close())

@@ -1,8 +1,8 @@
 package attempt
 
-// slice is what a guest is granted between two ticks, in units of fuel: about 0.1 ms of ordinary code, which makes ticks cost less than
-// they could be measured, and, as at most 16 times as much runs between two of them (package meter), a few milliseconds of the worst.
-const slice = 100_000
+// slice is what a guest is granted between two ticks, in units of fuel: some 30 µs of ordinary code, against which a tick is cheap. At most 16
+// times as much runs between two of them (package meter): about 10 ms of divisions, or of reads that miss every cache.
+const slice = 50_000
 
 // Gauge is the counter in the guest that package meter has added. It falls as the guest runs.
 type Gauge interface {
