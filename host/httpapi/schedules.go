@@ -179,7 +179,7 @@ func (s *Server) listSchedules(ctx context.Context, in *schedulesInput) (*schedu
 	for i, info := range infos {
 		list.Schedules[i] = s.viewSchedule(info)
 	}
-	if more {
+	if more && len(infos) > 0 {
 		list.NextCursor = Text(infos[len(infos)-1].Name)
 	}
 	return &scheduleListAnswer{Body: list}, nil
