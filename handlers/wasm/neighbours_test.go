@@ -2,13 +2,17 @@ package wasm
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/taskhost/taskhost/abi"
+	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/handlertest"
 	w "github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
@@ -23,9 +27,31 @@ func TestCase088SleepsEndInTime(t *testing.T) { t.Parallel(); endInTime(t, 88) }
 
 func TestCase090FloodsEndInTime(t *testing.T) { t.Parallel(); endInTime(t, 90) }
 
-func TestCase092RecursionIsAnErrorOfTheJob(t *testing.T) { t.Parallel(); endInTime(t, 92) }
+func TestCase092RecursionIsAnErrorOfTheJob(t *testing.T) {
+	t.Parallel()
+	r := endInTime(t, 92)
+	// The stacks that overflowed are given back.
+	if rss := residentMiB(t, r.Stats().Runners[0].PID); rss > 100 {
+		t.Errorf("the runner has %d MiB of memory after recursions without end", rss)
+	}
+}
 
-func endInTime(t *testing.T, id int) {
+// residentMiB is how much memory of a process is in use.
+func residentMiB(tb testing.TB, pid int) int {
+	tb.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), "VmRSS:")
+	kib, err := strconv.Atoi(strings.Fields(after)[0])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return kib >> 10
+}
+
+func endInTime(t *testing.T, id int) *Runtime {
 	r := newRuntime(t, func(o *Options) { o.Runners, o.grace = 1, 20*time.Second })
 	next := handlertest.Harness{Runtime: r, Version: upload(t, r, "next", w.EchoReactor())}
 	succeeds := func(after string) {
@@ -53,6 +79,47 @@ func endInTime(t *testing.T, id int) {
 	}
 	if s := r.Stats(); s.Killed+s.Crashed+s.Violations > 0 || len(s.Runners) != 1 || s.Runners[0].PID != pid {
 		t.Errorf("the runner was %d: %+v", pid, s)
+	}
+	return r
+}
+
+// A limit of fuel ends a job for good, wherever the slices fall, and fuel is the same from run to run.
+func TestFuel(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t, nil)
+	const rounds = 1_000_000
+	var b w.Builder
+	counts := upload(t, r, "count", b.Reactor([]w.Local{{Count: 1, Type: w.I32}}, w.Ops(w.OpLoop, w.BlockEmpty),
+		w.LocalGet(0), w.I32Const(1), w.Ops(w.OpI32Add), w.LocalTee(0), w.I32Const(rounds), w.Ops(w.OpI32LtU), w.BrIf(0), w.Ops(w.OpEnd), w.I32Const(0)))
+	run := func(limit int64) handlers.Outcome {
+		inv := handlertest.Harness{Runtime: r, Version: counts}.Invocation(nil, time.Minute)
+		inv.Limits.Fuel = limit
+		return r.Invoke(t.Context(), inv)
+	}
+	fuel := run(0).Fuel
+	if fuel < 2*rounds || fuel > 20*rounds {
+		t.Fatalf("%d rounds take %d units of fuel", rounds, fuel)
+	}
+	for _, limit := range []int64{0, fuel, fuel + 1, fuel + 1_000_000} {
+		if out := run(limit); out.Kind != handlers.OutcomeSucceeded || out.Fuel != fuel {
+			t.Errorf("limit %d: %s %v with %d units, %d before", limit, out.Kind, out.Error, out.Fuel, fuel)
+		}
+	}
+	for _, limit := range []int64{1, 49_999, 50_000, 50_001, fuel / 2, fuel - 100} {
+		first, second := run(limit), run(limit)
+		if first.Kind != handlers.OutcomePermanent || first.Error.Kind != abi.KindOutOfFuel || !strings.Contains(first.Error.Message, fmt.Sprintf("the limit is %d units", limit)) {
+			t.Errorf("limit %d: %s %v", limit, first.Kind, first.Error)
+		}
+		if first.Fuel <= limit || first.Fuel > limit+100 || second.Fuel != first.Fuel {
+			t.Errorf("limit %d: ended after %d and %d units", limit, first.Fuel, second.Fuel)
+		}
+	}
+	// What is refused costs fuel: one operation over many slices.
+	fill := upload(t, r, "fill", bulk(11))
+	inv := handlertest.Harness{Runtime: r, Version: fill}.Invocation(nil, time.Minute)
+	inv.Limits.Fuel = 3 << 20
+	if out := r.Invoke(t.Context(), inv); out.Error == nil || out.Error.Kind != abi.KindOutOfFuel || out.Fuel < 3<<20 || out.Fuel > 4<<20+100 {
+		t.Errorf("filling: %s %v with %d units", out.Kind, out.Error, out.Fuel)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -81,7 +82,11 @@ func (r *runner) attempt(ctx context.Context, j *job) handlers.Outcome {
 	if reason, cancelled := j.begin(state); cancelled {
 		return finished(done, handlers.Outcome{Kind: handlers.OutcomeInterrupted, Error: &handlers.Error{Kind: abi.KindInterrupted, Message: reason}})
 	}
-	return finished(done, module.Run(ctx, state))
+	out := module.Run(ctx, state)
+	if out.Error != nil && out.Error.Kind == abi.KindStackOverflow {
+		debug.FreeOSMemory() // a guest's stack is Go memory, up to 130 MB of it, and the next collection may be far away
+	}
+	return finished(done, out)
 }
 
 func finished(done func() error, out handlers.Outcome) handlers.Outcome {
