@@ -48,7 +48,6 @@ func (s *Store) newBlocker() *blocker {
 	o.PoolSize, o.MinIdleConns, o.MaxIdleConns = 1, 0, 1
 	o.ReadTimeout = -1
 	o.MaxRetries = -1
-	o.ContextTimeoutEnabled = false
 	b.client = redis.NewClient(&o)
 	return b
 }
@@ -110,7 +109,7 @@ func (s *Store) block(ctx context.Context, line string, most time.Duration, earl
 		return false, err
 	}
 	c := b.client.Conn() // stays on one connection: a cut one is not replaced under the command
-	if err := c.Ping(context.WithoutCancel(ctx)).Err(); err != nil {
+	if err := ping(ctx, c); err != nil {
 		_, _ = c.Close(), b.client.Close()
 		return false, s.failure(ctx, "ping", err)
 	}
@@ -144,6 +143,13 @@ func (s *Store) block(ctx context.Context, line string, most time.Duration, earl
 		s.abandon(ctx, b, done, line, true)
 		return false, fmt.Errorf("%w: redis did not answer within %s", queue.ErrUnavailable, most+grace)
 	}
+}
+
+// ping makes sure of a connection before a command blocks on it.
+func ping(ctx context.Context, c *redis.Conn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	return c.Ping(ctx).Err()
 }
 
 // unblocked deals with a command that ended by itself, late by so much (negative: early).

@@ -15,5 +15,7 @@
 //
 // # What is left out, and named
 //
-// A Redis of its own: Cluster, Sentinel and a mode without Lua are refused by Open.
+// Open refuses Cluster, Sentinel and the mode without Lua. Caps, rates and concurrency keys are refused where they are set
+// (queue.LimitationLimits). Three scripts cost more than their share of a very large store, and run rarely: the first use of a
+// view, Configure with another configuration, and Audit look at every line that is not empty.
 package redisq

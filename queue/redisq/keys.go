@@ -15,7 +15,7 @@ package redisq
 //	jobs:<tenant>, dlq:<tenant>    ZSET  ended jobs, dead jobs by id
 //	key:<tenant>:<key> STRING  idempotency key; unique:<tenant>: HASH of unique keys
 //	served:<tenant>    HASH    reservations per queue; waiting: and dead: count its scheduled and dead jobs
-//	conf, over:<tenant>  HASH  settings                                          lua/lib/settings.lua
+//	conf, over:<tenant>  HASH  settings; overridden: SET of tenants with one     lua/lib/settings.lua
 //	views, viewuse     HASH, ZSET  views, and when each was last waited on
 //	T: TP: ten: B: st: Q: QP:  state of the rule per view                        lua/lib/sched.lua
 //	wake:<v>, wake:due LIST    hints for Wait and WaitDue; sleep: until when WaitDue sleeps

@@ -85,6 +85,7 @@ func stripComments(text string) string {
 // How often and how long after one another a call is sent again when no reply came.
 const (
 	tries      = 4
+	triesTime  = 3 * time.Second // none begins later than this after the first
 	firstPause = 5 * time.Millisecond
 )
 
@@ -95,7 +96,7 @@ func (s *Store) run(ctx context.Context, name string, args ...any) (any, error) 
 	all := make([]any, 0, len(args)+5)
 	all = append(all, "evalsha", sc.sha, 1, s.prefix, s.clockArg())
 	all = append(all, args...)
-	pause := firstPause
+	pause, begun := firstPause, time.Now()
 	for try := 1; ; try++ {
 		v, err := s.client.Do(ctx, all...).Result()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -107,7 +108,7 @@ func (s *Store) run(ctx context.Context, name string, args ...any) (any, error) 
 			s.outage.over()
 			return v, nil
 		}
-		if !lostReply(err) || try == tries || ctx.Err() != nil || s.life.Err() != nil {
+		if !lostReply(err) || try == tries || time.Since(begun) > triesTime || ctx.Err() != nil || s.life.Err() != nil {
 			return nil, s.failure(ctx, name, err)
 		}
 		s.outage.note()
