@@ -17,7 +17,7 @@
 // # What is where
 //
 // writer.go and group.go are the transaction; enqueue.go, settle.go, reserve.go, maintain.go, jobs.go, … the steps of a job's life;
-// line.go, view.go, timers.go, cache.go memory; record.go, state.go, batchrow.go what is stored, over codec.go; rebuild.go the
+// line.go, view.go, limits.go, aside.go, timers.go, cache.go memory; record.go, state.go, batchrow.go what is stored, over codec.go; rebuild.go the
 // way from disk to memory. Statements are files in queries, the schema is migrations. Job ids carry the job's number
 // (idcodec.go), so nothing needs an index by id.
 //
