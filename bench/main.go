@@ -1,6 +1,6 @@
 // Command bench measures taskhost beside its peers, in one run on one machine, and writes what it saw to RESULTS.md.
 //
-//	go run . [-rounds 5] [-jobs 200000] [-row embedded] [-out RESULTS.md]
+//	go run . [-rounds 5] [-jobs 200000] [-row embedded|metering] [-out RESULTS.md]
 //
 // Every side of a row runs once per round, in turns, so that what else the machine does falls on all of them. A figure is the
 // median over the rounds, with the range; a ratio is the median of the ratios within each round. Jobs are counted: a side that loses
@@ -14,6 +14,9 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
+
+	"github.com/taskhost/taskhost/bench/metering"
 )
 
 func main() {
@@ -35,6 +38,13 @@ func main() {
 		if err := r.measure(ctx, *rounds, *jobs, report); err != nil {
 			log.Fatalf("%s: %v", r.name, err)
 		}
+	}
+	if *row == "" || *row == "metering" {
+		all, err := metering.Measure(ctx, filepath.Join("..", "handlers", "wasm", "meter", "testdata", "bench"), 4**rounds+1)
+		if err != nil {
+			log.Fatalf("metering: %v", err)
+		}
+		report.addMetering(all, 4**rounds+1)
 	}
 	text := report.String()
 	fmt.Print(text)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/taskhost/taskhost/bench/metering"
 )
 
 // report collects rows and writes them as Markdown.
@@ -21,7 +23,7 @@ func newReport() *report {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
 			switch d.Path {
-			case "github.com/hibiken/asynq", "modernc.org/sqlite", "github.com/redis/go-redis/v9":
+			case "github.com/hibiken/asynq", "github.com/tetratelabs/wazero", "modernc.org/sqlite", "github.com/redis/go-redis/v9":
 				fmt.Fprintf(&r.b, "- %s %s\n", d.Path, d.Version)
 			}
 		}
@@ -46,6 +48,23 @@ func (r *report) add(row row, rates [][]float64, jobs int) {
 		}
 		fmt.Fprintf(&r.b, "| %s | %d | %s | %s | %s |\n", c.name, max(int(float64(jobs)*c.share), 1000), spread(rates[i], "%.0f"), spread(ratios, "%.1f"), goal)
 	}
+}
+
+// addMetering adds what metering costs, a line for each workload.
+func (r *report) addMetering(all []metering.Workload, rounds int) {
+	fmt.Fprintf(&r.b, "\n## metering\n\nPrograms as built, metered as taskhost runs them, and with wazero's WithCloseOnContextDone; %d rounds, in turns, medians of processor time; results equal. "+
+		"The means leave out %s, which is nothing but a short loop.\n\n", rounds, metering.Tight)
+	fmt.Fprintf(&r.b, "| | as built, ms | metered | goal | CloseOnContextDone |\n|---|---|---|---|---|\n")
+	times := func(d, original time.Duration) float64 { return float64(d) / float64(original) }
+	for _, w := range all {
+		goal := "-"
+		if w.Name == metering.Tight {
+			goal = "≤ 1.30×"
+		}
+		fmt.Fprintf(&r.b, "| %s %s | %.2f | %.2f× | %s | %.2f× |\n", w.Language, strings.TrimPrefix(w.Name, "b_"), w.Original.Seconds()*1e3, times(w.Metered, w.Original), goal, times(w.Checked, w.Original))
+	}
+	metered, checked := metering.Mean(all)
+	fmt.Fprintf(&r.b, "| geometric mean | | %.3f× | ≤ 1.10× | %.2f× |\n", metered, checked)
 }
 
 func spread(v []float64, format string) string {

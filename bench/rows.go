@@ -44,6 +44,15 @@ func rows(dir string) []row {
 			return asynqpeer.Side(name, redis, retention), redis.Stop, nil
 		}
 	}
+	redis := func(name string, retention time.Duration) func(context.Context) (run.Side, func() error, error) {
+		return func(ctx context.Context) (run.Side, func() error, error) {
+			server, err := redisproc.Start(ctx)
+			if err != nil {
+				return run.Side{}, nil, err
+			}
+			return own.Redis(name, server, retention), server.Stop, nil
+		}
+	}
 	return []row{{
 		name:     "embedded",
 		title:    "Embedded store end to end: 256 producers that each wait for every job, 64 workers, native no-op handler, 100-byte payload; both at once",
@@ -52,6 +61,16 @@ func rows(dir string) []row {
 			{"taskhost sqlite, fsync per commit, retention off", 1, 18, embedded("off", -1)},
 			{"taskhost sqlite, fsync per commit, default retention", 1, 8, embedded("default", 0)},
 			{"asynq v0.26 on Redis, AOF everysec, no retention", 0.1, 0, asynq("asynq", 0)},
+		},
+	}, {
+		name:     "redis",
+		title:    "One Redis, AOF everysec, end to end: 256 producers that each wait for every job, 64 workers, native no-op handler, 100-byte payload; both at once",
+		workload: run.Workload{Payload: 100, Producers: 256, Workers: 64},
+		sides: []contestant{
+			{"taskhost, retention off", 1, 18, redis("off", -1)},
+			{"taskhost, default retention", 0.5, 0, redis("default", 0)},
+			{"asynq v0.26, Retention 24h", 0.1, 0, asynq("asynq retention", 24*time.Hour)},
+			{"asynq v0.26, no retention", 0.1, 0, asynq("asynq", 0)},
 		},
 	}}
 }
