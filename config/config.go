@@ -6,7 +6,7 @@ import (
 
 // Config is the whole configuration of a host. The zero value is not valid; start from Default.
 type Config struct {
-	Store   string   `koanf:"store"`    // where jobs are kept; "sqlite" (default): an embedded store in DataDir
+	Store   string   `koanf:"store"`    // where jobs are kept; StoreSQLite (default): an embedded store in DataDir; or the URL of a Redis
 	DataDir string   `koanf:"data_dir"` // everything that must survive; default ./data
 	Listen  string   `koanf:"listen"`   // host:port of the API; default 127.0.0.1:7070; port 0 = a free one
 	Roles   []string `koanf:"roles"`    // what this process does: api, worker; default both
@@ -70,6 +70,7 @@ type Defaults struct {
 	Memory      Size          `koanf:"memory"`       // limit of one job's memory; 64KiB–4GiB, default 128MiB
 	Payload     Size          `koanf:"payload"`      // largest payload; 1KiB–64MiB, default 1MiB
 	Result      Size          `koanf:"result"`       // largest result; 1KiB–64MiB, default 1MiB
+	Fuel        int64         `koanf:"fuel"`         // what an attempt may execute, in units of fuel; up to 10^15, default 0: no limit
 }
 
 // Backoff is exponential: before attempt n+1 a job waits min(Max, Base·2^(n-1)), jittered.
@@ -119,6 +120,7 @@ type Handler struct {
 	Wasm    string            `koanf:"wasm"`    // path of the module; required
 	Memory  Size              `koanf:"memory"`  // default: defaults.memory
 	Timeout time.Duration     `koanf:"timeout"` // default: defaults.timeout
+	Fuel    int64             `koanf:"fuel"`    // default: defaults.fuel
 	Config  map[string]string `koanf:"config"`  // given to the handler, by name
 }
 
@@ -131,7 +133,7 @@ type Log struct {
 // Default returns the configuration that is in force when nothing is set.
 func Default() Config {
 	return Config{
-		Store:   "sqlite",
+		Store:   StoreSQLite,
 		DataDir: "./data",
 		Listen:  "127.0.0.1:7070",
 		Roles:   []string{RoleAPI, RoleWorker},

@@ -256,7 +256,7 @@ worker:
   drain: 2h
   queues: ["*", low]
 defaults: {memory: 64, timeout: 0s, max_attempts: 2.5}
-store: redis://user:hunter2@h:6379/0
+store: postgres://user:hunter2@h:5432/0
 wasm: {sandbox: standard, slots: 0}
 plans: {small: {}}
 handlers: [{type: "a b"}]
@@ -272,7 +272,7 @@ handlers: [{type: "a b"}]
 		`c.yaml:10: defaults.memory: must be a size with a unit such as "64MiB", got 64`,
 		`c.yaml:10: defaults.timeout: must be between 10ms and 7d, got 0s`,
 		`c.yaml:10: defaults.max_attempts: must be a whole number between 1 and 1000, got 2.5`,
-		`c.yaml:11: store: this build has the store sqlite (a file in data_dir) and no other; got "redis://user:***@h:6379/0"`,
+		`c.yaml:11: store: must be sqlite (a file in data_dir) or redis://[user:password@]host:port/db[?prefix=…] (rediss:// for TLS); got "postgres://user:***@h:5432/0"`,
 		`c.yaml:12: wasm.sandbox: "standard" is not in this version; allowed: off`,
 		`c.yaml:12: wasm.slots: must be a whole number between 1 and 1024, got 0 (or auto)`,
 		`c.yaml:13: plans: not in this version`,

@@ -206,14 +206,14 @@ func oneOf(allowed []string, later ...string) scalar {
 
 func storeName(n *node) (any, error) {
 	s, ok := n.value.(string)
-	if ok && s == "sqlite" {
+	if ok && (s == StoreSQLite || IsRedis(s)) {
 		return s, nil
 	}
 	got := n.kindName()
 	if ok {
 		got = strconv.Quote(RedactURL(s))
 	}
-	return nil, fmt.Errorf("this build has the store sqlite (a file in data_dir) and no other; got %s", got)
+	return nil, fmt.Errorf("must be sqlite (a file in data_dir) or redis://[user:password@]host:port/db[?prefix=…] (rediss:// for TLS); got %s", got)
 }
 
 func address(n *node) (any, error) {

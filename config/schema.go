@@ -55,7 +55,7 @@ func schema() *shape {
 			"memory":  value(size(64*KiB, 4*GiB)),
 			"payload": value(size(KiB, 64*MiB)),
 			"result":  value(size(KiB, 64*MiB)),
-			"fuel":    later,
+			"fuel":    value(integer(0, 1e15)),
 		}),
 		"scheduling": object(map[string]*shape{
 			"max_consecutive_high": value(integer(0, 1_000_000)),
@@ -84,7 +84,8 @@ func schema() *shape {
 			"memory":  value(size(64*KiB, 4*GiB)),
 			"timeout": value(duration(10*time.Millisecond, 7*day)),
 			"config":  table(configName, value(text)),
-			"tenant":  later, "secrets": later, "instance": later, "http_allow": later, "retry": later, "fuel": later,
+			"fuel":    value(integer(0, 1e15)),
+			"tenant":  later, "secrets": later, "instance": later, "http_allow": later, "retry": later,
 		}, "type", "wasm")},
 		"log": object(map[string]*shape{
 			"level":  value(oneOf([]string{"debug", "info", "warn", "error"})),

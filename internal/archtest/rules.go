@@ -77,12 +77,12 @@ func Rooms() []Room {
 		// cli knows config (it prints and checks it) and the words of an outcome (a local run has one).
 		{Path: "cmd/taskhost/internal/cli/...", May: []string{"config", "handlers", "cmd/taskhost/internal/..."},
 			Third: []string{cobra, pflag, human, isatty, term, sys, yaml, yaml3}, Tests: []string{script, goleak}},
-		{Path: "cmd/taskhost/internal/wire/...", May: []string{"abi", "config", "host/...", "queue", "queue/memq", "queue/sqliteq/...",
-			"handlers", "handlers/wasm/...", "cmd/taskhost/internal/wire/...", "cmd/taskhost/internal/samples"}, Third: []string{prom, sys},
+		{Path: "cmd/taskhost/internal/wire/...", May: []string{"abi", "config", "host/...", "queue", "queue/memq", "queue/sqliteq/...", "queue/redisq/...",
+			"handlers", "handlers/wasm/...", "cmd/taskhost/internal/wire/...", "cmd/taskhost/internal/samples"}, Third: []string{prom, sys, redis},
 			Tests: []string{script, goleak}},
 		{Path: "cmd/taskhost/internal/samples/...", May: []string{"cmd/taskhost/internal/samples/..."}, Tests: []string{"abi", wazero}},
 		{Path: "cmd/taskhost/internal/e2e/...", May: []string{"cmd/taskhost/internal/e2e/..."},
-			Tests: []string{script, goleak, "abi", "internal/demo", "handlers/wasm/wasmtest", "cmd/taskhost/internal/..."}},
+			Tests: []string{script, goleak, "abi", "internal/demo", "handlers/wasm/wasmtest", "queue/redisq/redistest", "cmd/taskhost/internal/..."}},
 
 		// The SDK, a module of its own: what handlers and producers link is the standard library.
 		{Path: "sdk/go/guest", Tests: []string{"sdk/go/guest/guesttest"}},

@@ -99,6 +99,14 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
+// Err says that Redis does not answer, and since when; nil when it answered the last call.
+func (s *Store) Err() error {
+	if since := s.outage.down(); !since.IsZero() {
+		return fmt.Errorf("%w: no answer from Redis at %s for %s", queue.ErrUnavailable, s.options.Addr, time.Since(since).Round(time.Millisecond))
+	}
+	return nil
+}
+
 // Now implements queue.Queue.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	if err := s.enter(ctx); err != nil {

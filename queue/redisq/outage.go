@@ -34,6 +34,13 @@ func (o *outage) over() {
 	o.since = time.Time{}
 }
 
+// down is since when the store has not answered; zero when it does.
+func (o *outage) down() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.since
+}
+
 // late tells of a reply that came d later than it was due.
 func (o *outage) late(d time.Duration) {
 	o.mu.Lock()

@@ -60,8 +60,9 @@ func hostOptions(c *config.Config) host.Options {
 		Defaults: host.Defaults{
 			Timeout: c.Defaults.Timeout, MaxAttempts: c.Defaults.MaxAttempts, Backoff: backoff(c.Defaults.Backoff),
 			MemoryBytes: int64(c.Defaults.Memory), ResultBytes: l.ResultBytes, LogBytes: l.LogBytes, CheckpointBytes: l.CheckpointBytes,
+			Fuel: c.Defaults.Fuel,
 		},
-		Limits: l, NoWorker: !c.HasRole(config.RoleWorker),
+		Limits: l, NoWorker: !c.HasRole(config.RoleWorker), Shared: config.IsRedis(c.Store),
 	}
 }
 
@@ -73,6 +74,7 @@ func handlerLimits(d config.Defaults) handlers.Limits {
 	l := limits(d)
 	return handlers.Limits{
 		MemoryBytes: int64(d.Memory), ResultBytes: l.ResultBytes, LogBytes: l.LogBytes, CheckpointBytes: l.CheckpointBytes, Timeout: d.Timeout,
+		Fuel: d.Fuel,
 	}
 }
 

@@ -15,12 +15,14 @@ import (
 	"github.com/taskhost/taskhost/handlers/wasm/compile"
 	"github.com/taskhost/taskhost/handlers/wasm/runner"
 	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/redisq"
 	"github.com/taskhost/taskhost/queue/sqliteq"
 )
 
 // The parts of the program:
 //
 //	store     sqlite    queue/sqliteq     in data_dir
+//	          redis     queue/redisq      shared by hosts
 //	runtime   wasm      handlers/wasm     artifacts in data_dir, child processes of this program
 //	children  compile   handlers/wasm/compile
 //	          runner    handlers/wasm/runner
@@ -52,20 +54,23 @@ type Runtime interface {
 
 var (
 	_ Store   = (*sqliteq.Store)(nil)
+	_ Store   = (*redisq.Store)(nil)
 	_ Runtime = (*wasm.Runtime)(nil)
 )
 
 // openStore opens the engine that the configuration names.
 func openStore(ctx context.Context, c *config.Config, log *slog.Logger, fatal func(error)) (Store, error) {
-	switch c.Store {
-	case "sqlite":
+	switch {
+	case config.IsRedis(c.Store):
+		return openRedis(ctx, c, log)
+	case c.Store == config.StoreSQLite:
 		s, err := sqliteq.Open(ctx, sqliteq.Options{Dir: c.DataDir, Limits: limits(c.Defaults), Logger: log.With("part", "store"), Fatal: fatal})
 		if err != nil {
 			return nil, err
 		}
 		return s, nil
 	}
-	return nil, fmt.Errorf("store: this build has sqlite and no other; got %q", config.RedactURL(c.Store))
+	return nil, fmt.Errorf("store: this build has sqlite and redis and no other; got %q", config.RedactURL(c.Store))
 }
 
 // StoreInUse reports whether an error says that another process has the store open.

@@ -168,7 +168,7 @@ func readHandlers(o Options) ([]catalog.ConfiguredHandler, error) {
 		}
 		list = append(list, catalog.ConfiguredHandler{
 			Type: h.Type, Module: module, Config: h.Config,
-			Limits: handlers.Limits{MemoryBytes: int64(h.Memory), Timeout: h.Timeout},
+			Limits: handlers.Limits{MemoryBytes: int64(h.Memory), Timeout: h.Timeout, Fuel: h.Fuel},
 		})
 	}
 	return list, nil
