@@ -70,6 +70,7 @@ defaults:
   memory: 64MiB
   payload: 2MiB
   result: 1MB
+  fuel: 5000000000
 scheduling: {max_consecutive_high: 5}
 retention: {succeeded: none, dead: forever, logs: all}
 queues:
@@ -78,7 +79,7 @@ queues:
   a.b: {}
 tenants: {acme: {weight: 3, max_running: 7}}
 handlers:
-  - {type: image.resize, wasm: ./resize.wasm, memory: 32MiB, timeout: 10s, config: {MODE: fast}}
+  - {type: image.resize, wasm: ./resize.wasm, memory: 32MiB, timeout: 10s, fuel: 77, config: {MODE: fast}}
 schedules:
   - {name: nightly, tenant: acme, cron: "0 3 * * *", tz: Europe/Rome, type: report, queue: low, payload: {b: [1, x, null], a: 0.5}, priority: 0, catch_up: one,
      paused: true, timeout: 90s, max_attempts: 2, unique: {key: k, until: started}, labels: {team: a}}
@@ -109,6 +110,7 @@ backoff = {base = "500ms", max = "10m", jitter = "none"}
 memory = "64MiB"
 payload = "2MiB"
 result = "1MB"
+fuel = 5_000_000_000
 [retention]
 succeeded = "none"
 dead = "forever"
@@ -125,6 +127,7 @@ type = "image.resize"
 wasm = "./resize.wasm"
 memory = "32MiB"
 timeout = "10s"
+fuel = 77
 [handlers.config]
 MODE = "fast"
 [[schedules]]
@@ -152,12 +155,12 @@ const fullJSON = `{
 "worker": {"concurrency": 8, "queues": ["critical", "low"], "lease": "20s", "drain": "0s", "handler_wait": "1h"},
 "wasm": {"runners": 2, "slots": "auto", "isolation": "shared", "sandbox": "off"},
 "defaults": {"timeout": "90s", "max_attempts": 3, "backoff": {"base": "500ms", "max": "10m", "jitter": "none"},
-  "memory": "64MiB", "payload": "2MiB", "result": "1MB"},
+  "memory": "64MiB", "payload": "2MiB", "result": "1MB", "fuel": 5000000000},
 "scheduling": {"max_consecutive_high": 5},
 "retention": {"succeeded": "none", "dead": "forever", "logs": "all"},
 "queues": {"critical": {"weight": 6, "priority": 10}, "low": {"weight": 0.5, "paused": true, "max_running": 4, "max_per_key": 2, "rate": "5/m"}, "a.b": {}},
 "tenants": {"acme": {"weight": 3, "max_running": 7}},
-"handlers": [{"type": "image.resize", "wasm": "./resize.wasm", "memory": "32MiB", "timeout": "10s", "config": {"MODE": "fast"}}],
+"handlers": [{"type": "image.resize", "wasm": "./resize.wasm", "memory": "32MiB", "timeout": "10s", "fuel": 77, "config": {"MODE": "fast"}}],
 "schedules": [{"name": "nightly", "tenant": "acme", "cron": "0 3 * * *", "tz": "Europe/Rome", "type": "report", "queue": "low",
   "payload": {"b": [1, "x", null], "a": 0.5}, "priority": 0, "catch_up": "one", "paused": true, "timeout": "90s", "max_attempts": 2,
   "unique": {"key": "k", "until": "started"}, "labels": {"team": "a"}}],
@@ -182,7 +185,7 @@ func TestEveryKeyInEveryFormat(t *testing.T) {
 				Wasm:   Wasm{Runners: 2, Isolation: "shared", Sandbox: "off"},
 				Defaults: Defaults{
 					Timeout: 90 * time.Second, MaxAttempts: 3,
-					Backoff: Backoff{500 * time.Millisecond, 10 * time.Minute, "none"}, Memory: 64 * MiB, Payload: 2 * MiB, Result: 1e6,
+					Backoff: Backoff{500 * time.Millisecond, 10 * time.Minute, "none"}, Memory: 64 * MiB, Payload: 2 * MiB, Result: 1e6, Fuel: 5e9,
 				},
 				Scheduling: Scheduling{5},
 				Retention:  Retention{0, RetentionForever, "all"},
@@ -191,7 +194,7 @@ func TestEveryKeyInEveryFormat(t *testing.T) {
 					"low": {Weight: new(0.5), Paused: new(true), MaxRunning: new(4), MaxPerKey: new(2), Rate: &Rate{5, time.Minute}},
 				},
 				Tenants: map[string]Tenant{"acme": {new(3.0), new(7)}},
-				Handlers: []Handler{{"image.resize", filepath.Join(filepath.Dir(file), "resize.wasm"), 32 * MiB, 10 * time.Second,
+				Handlers: []Handler{{"image.resize", filepath.Join(filepath.Dir(file), "resize.wasm"), 32 * MiB, 10 * time.Second, 77,
 					map[string]string{"MODE": "fast"}}},
 				Schedules: []Schedule{{Name: "nightly", Tenant: "acme", Cron: "0 3 * * *", TZ: "Europe/Rome", Type: "report", Queue: "low",
 					Payload: payload, Priority: new(0), CatchUp: "one", Paused: true, Timeout: 90 * time.Second, MaxAttempts: 2,

@@ -54,6 +54,10 @@ type Admission struct {
 	Instance    Instance //
 	CompileTime time.Duration
 	Warnings    []string
+	Exports     []string // "name (kind)", sorted
+	Features    []string // of WebAssembly, beyond its first version; sorted
+	Metered     bool     // its runs are counted in units of fuel, and can be stopped anywhere
+	SourceLines bool     // traps name source lines: the module has line information
 }
 
 // Kind is how a module is a handler; see abi/SPEC.md.

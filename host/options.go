@@ -56,6 +56,7 @@ type Defaults struct {
 	ResultBytes     int
 	LogBytes        int
 	CheckpointBytes int
+	Fuel            int64 // 0 = no limit
 }
 
 // Defaults of Options.
@@ -79,7 +80,8 @@ func StandardDefaults() Defaults {
 }
 
 func (d Defaults) limits() handlers.Limits {
-	return handlers.Limits{MemoryBytes: d.MemoryBytes, ResultBytes: d.ResultBytes, LogBytes: d.LogBytes, CheckpointBytes: d.CheckpointBytes, Timeout: d.Timeout}
+	return handlers.Limits{MemoryBytes: d.MemoryBytes, ResultBytes: d.ResultBytes, LogBytes: d.LogBytes, CheckpointBytes: d.CheckpointBytes,
+		Timeout: d.Timeout, Fuel: d.Fuel}
 }
 
 // orStandard fills zero fields.

@@ -42,6 +42,9 @@ func effectiveLimits(version, defaults handlers.Limits, jobTimeout time.Duration
 	if version.CheckpointBytes > 0 {
 		l.CheckpointBytes = version.CheckpointBytes
 	}
+	if version.Fuel > 0 {
+		l.Fuel = version.Fuel
+	}
 	if version.Timeout > 0 {
 		l.Timeout = version.Timeout
 	}

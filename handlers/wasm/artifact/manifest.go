@@ -35,6 +35,8 @@ type Manifest struct {
 	Kind     handlers.Kind   `json:"kind"`
 	Memory   handlers.Memory `json:"memory"` // as declared, not clamped to any limit
 	Imports  []string        `json:"imports"`
+	Exports  []string        `json:"exports"`
+	Features []string        `json:"features"`
 	Warnings []string        `json:"warnings,omitempty"`
 	// Module is the sha256 of the module that runs, which is not the one that was uploaded (Identity.SHA256): it is rewritten. Publish
 	// checks it when it is set and sets it when it is not.

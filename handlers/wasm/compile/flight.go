@@ -166,7 +166,7 @@ func (s *Service) make(ctx context.Context, key string, id artifact.Identity, o 
 		return nil, r
 	}
 	a, err := s.opts.Store.Publish(draft, artifact.Manifest{Identity: id, Kind: v.Report.Kind, Memory: v.Report.DeclaredMemory,
-		Imports: v.Report.Imports, Warnings: v.Report.Warnings})
+		Imports: v.Report.Imports, Exports: v.Report.Exports, Features: v.Report.Features, Warnings: v.Report.Warnings})
 	if err != nil {
 		log.Error("a compile child left what cannot be published", "error", err)
 		return nil, err

@@ -141,6 +141,9 @@ func (s *Service) Admit(ctx context.Context, req handlers.AdmitRequest) (*handle
 		SHA256: digest, SizeBytes: len(req.Module), Kind: m.Kind, Imports: m.Imports, Memory: r.memory,
 		Instance:    handlers.Instance{Mode: "fresh", Reason: "every job runs in an instance of its own"},
 		CompileTime: r.took,
+		Exports:     m.Exports,
+		Features:    m.Features,
+		Metered:     true,
 		Warnings:    append(append([]string(nil), m.Warnings...), r.warnings...),
 	}, r.artifact.Key, nil
 }

@@ -15,6 +15,7 @@ import (
 // localFlags are the limits of what runs on this machine, without a server. The defaults are the server's.
 type localFlags struct {
 	memory, timeout string
+	fuel            int64
 	config          []string
 }
 
@@ -22,6 +23,7 @@ func (f *localFlags) register(cmd *cobra.Command) {
 	d := config.Default().Defaults
 	cmd.Flags().StringVar(&f.memory, "memory", "", fmt.Sprintf("memory limit of a job (default %s)", d.Memory))
 	cmd.Flags().StringVar(&f.timeout, "timeout", "", fmt.Sprintf("time limit of an attempt (default %s)", config.FormatDuration(d.Timeout)))
+	cmd.Flags().Int64Var(&f.fuel, "fuel", 0, "what an attempt may execute, in units of fuel (default no limit)")
 	cmd.Flags().StringArrayVar(&f.config, "handler-config", nil, "NAME=VALUE given to the handler; may be repeated")
 }
 
@@ -37,6 +39,9 @@ func (f *localFlags) options(typ string) (wire.LocalOptions, error) {
 		if o.Defaults.Timeout, err = config.ParseDuration(f.timeout); err != nil || o.Defaults.Timeout <= 0 {
 			return o, usagef(`--timeout must be a duration such as "10s", got %q`, f.timeout)
 		}
+	}
+	if o.Defaults.Fuel = f.fuel; f.fuel < 0 {
+		return o, usagef("--fuel must not be negative, got %d", f.fuel)
 	}
 	o.Config, err = keyValues("--handler-config", f.config)
 	return o, err
