@@ -95,10 +95,8 @@ func (m *module) readTypes(r *wasmbin.Reader) {
 		if r.Byte() != 0x60 {
 			r.Fail("not a function type")
 		}
-		params := r.Count()
-		r.Bytes(params)
-		r.Bytes(r.Count())
-		m.params = append(m.params, params)
+		m.params = append(m.params, uint32(len(r.ValueTypes())))
+		r.ValueTypes()
 	}
 }
 
@@ -113,7 +111,7 @@ func (m *module) readImports(r *wasmbin.Reader) {
 			r.U32()
 			m.imported++
 		case wasmbin.KindTable:
-			r.Byte()
+			r.ValueType()
 			readLimits(r)
 		case wasmbin.KindMemory:
 			readLimits(r)
@@ -134,7 +132,7 @@ func readLimits(r *wasmbin.Reader) {
 }
 
 func (m *module) readGlobalType(r *wasmbin.Reader) {
-	g := global{typ: r.Byte()}
+	g := global{typ: r.ValueType()}
 	g.mutable = r.Byte() == 1
 	m.globals = append(m.globals, g)
 }

@@ -63,7 +63,7 @@ func (p *plan) readLocals(r *wasmbin.Reader) {
 	total := uint64(p.locals)
 	for n := p.declared; n > 0 && r.Err() == nil; n-- {
 		total += uint64(r.U32())
-		r.Byte()
+		r.ValueType()
 	}
 	if total > maxLocals-2 {
 		r.Fail(fmt.Sprintf("%d parameters and locals, at most %d are allowed", total, maxLocals-2))

@@ -87,7 +87,7 @@ func (r *Reader) Instr(in *Instr) {
 	in.Op = r.Byte()
 	switch op := in.Op; {
 	case op == OpBlock || op == OpLoop || op == OpIf:
-		in.Block = r.S33()
+		in.Block = r.blockType()
 	case op == OpBr || op == OpBrIf || op == OpCall || op == OpRefFunc || op >= OpLocalGet && op <= OpTableSet:
 		r.index(in)
 	case op == OpBrTable:
@@ -96,7 +96,7 @@ func (r *Reader) Instr(in *Instr) {
 		r.index(in)
 		r.U32()
 	case op == OpSelectTyped:
-		r.Bytes(r.Count())
+		r.ValueTypes()
 	case op >= 0x28 && op <= 0x3e: // loads and stores
 		r.U32()
 		r.U32()
@@ -111,7 +111,9 @@ func (r *Reader) Instr(in *Instr) {
 	case op == OpF64Const:
 		r.Bytes(8)
 	case op == OpRefNull:
-		r.S33()
+		if t := r.ValueType(); t != FuncRef && t != ExternRef {
+			r.Fail("not a reference type of the accepted features")
+		}
 	case op == OpMisc:
 		r.misc(in)
 	case op == OpVector:

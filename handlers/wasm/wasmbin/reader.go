@@ -131,6 +131,46 @@ func (r *Reader) Count() uint32 {
 	return n
 }
 
+// ValueType reads a value type of the accepted features; the types of others can be longer than a byte.
+func (r *Reader) ValueType() byte {
+	at := r.pos
+	switch t := r.Byte(); t {
+	case I32, I64, F32, F64, V128, FuncRef, ExternRef:
+		return t
+	default:
+		r.pos = at
+		r.Fail(fmt.Sprintf("0x%02x is not a value type of the accepted features", t))
+		return 0
+	}
+}
+
+// ValueTypes reads a vector of value types, which it returns as they are.
+func (r *Reader) ValueTypes() []byte {
+	n := r.Count()
+	from := r.pos
+	for ; n > 0 && r.err == nil; n-- {
+		r.ValueType()
+	}
+	if r.err != nil {
+		return nil
+	}
+	return r.b[from:r.pos]
+}
+
+// blockType reads the type of a block: none, a value type, or the index of a function type.
+func (r *Reader) blockType() int64 {
+	at := r.pos
+	t := r.S33()
+	if t >= 0 || t == blockEmpty {
+		return t
+	}
+	r.pos = at
+	r.ValueType()
+	return t
+}
+
+const blockEmpty = -64 // 0x40
+
 // Name reads a length and that many bytes.
 func (r *Reader) Name() []byte { return r.Bytes(r.U32()) }
 
