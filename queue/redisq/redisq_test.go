@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 		runWorker()
 		return
 	}
+	if os.Getenv(waiterEnv) != "" {
+		runWaiter()
+		return
+	}
 	code := m.Run()
 	if err := shared.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
