@@ -13,6 +13,7 @@ import (
 // Names inside an artifact.
 const (
 	ModuleFile   = "module.wasm"
+	LinesFile    = "lines.wasm" // line information, see package srcline; absent when there is none
 	CacheDir     = "cache"
 	manifestFile = "manifest.json"
 	macFile      = "manifest.mac"

@@ -26,6 +26,9 @@ type Artifact struct {
 // ModulePath is the file of the module to run.
 func (a *Artifact) ModulePath() string { return filepath.Join(a.Dir, ModuleFile) }
 
+// HasLines tells whether there is line information.
+func (a *Artifact) HasLines() bool { return indexOf(a.Manifest.Files, LinesFile) >= 0 }
+
 // CachePath is the directory of the engine's compiled code.
 func (a *Artifact) CachePath() string { return filepath.Join(a.Dir, CacheDir) }
 

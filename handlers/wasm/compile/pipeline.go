@@ -15,15 +15,17 @@ import (
 	"github.com/taskhost/taskhost/handlers/wasm/artifact"
 	"github.com/taskhost/taskhost/handlers/wasm/engine"
 	"github.com/taskhost/taskhost/handlers/wasm/meter"
+	"github.com/taskhost/taskhost/handlers/wasm/srcline"
 )
 
 // Rewriter is the version of what changes a module between the scan and the compiler; it is part of every artifact's key.
-func Rewriter() string { return fmt.Sprintf("meter %d", meter.Version) }
+func Rewriter() string { return fmt.Sprintf("meter %d, lines 1", meter.Version) }
 
 // work is one module on its way through the steps. Files are written into the current directory.
 type work struct {
 	uploaded []byte
 	module   []byte // what will run
+	lines    []byte // its line information; nil = none
 	limits   admission.Limits
 	report   *admission.Report
 }
@@ -45,6 +47,9 @@ func pipeline() []step {
 	}
 }
 
+// maxLines bounds line information, in bytes: reading it takes a runner some 0.1 s at that size. Beyond it, traces have function names only.
+const maxLines = 8 << 20
+
 func scan(_ context.Context, w *work) error {
 	report, refusal := admission.Check(w.uploaded, w.limits)
 	if refusal != nil {
@@ -65,6 +70,14 @@ func rewrite(_ context.Context, w *work) error {
 		return &handlers.Refusal{Reason: "the module cannot be metered: " + err.Error()}
 	}
 	w.module = result.Module
+	if !result.HasLines {
+		return nil
+	}
+	module, table, err := srcline.Split(result.Module)
+	if err != nil {
+		return fmt.Errorf("split what was metered: %w", err)
+	}
+	w.module, w.lines = module, table
 	return nil
 }
 
@@ -75,6 +88,11 @@ func compile(ctx context.Context, w *work) error {
 	}
 	if err := os.WriteFile(artifact.ModuleFile, w.module, 0o600); err != nil {
 		return err
+	}
+	if len(w.lines) > 0 && len(w.lines) <= maxLines {
+		if err := os.WriteFile(artifact.LinesFile, w.lines, 0o600); err != nil {
+			return err
+		}
 	}
 	if err := judgeEngine(engine.Compile(ctx, w.module, artifact.CacheDir)); err != nil {
 		return err

@@ -144,6 +144,7 @@ func (s *Service) Admit(ctx context.Context, req handlers.AdmitRequest) (*handle
 		Exports:     m.Exports,
 		Features:    m.Features,
 		Metered:     true,
+		SourceLines: r.artifact.HasLines(),
 		Warnings:    append(append([]string(nil), m.Warnings...), r.warnings...),
 	}, r.artifact.Key, nil
 }

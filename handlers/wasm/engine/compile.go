@@ -52,7 +52,7 @@ func Validate(ctx context.Context, module []byte) (err error) {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	rt := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(nil))
+	rt := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(nil).WithDebugInfoEnabled(false))
 	defer func() { err = errors.Join(err, rt.Close(context.WithoutCancel(ctx))) }()
 	// wazero has no validation by itself: a compilation that ends before the first function is what comes nearest.
 	if _, err := rt.CompileModule(neverCompile(ctx), module); err != nil && !errors.Is(err, ErrNotCompiled) {
@@ -61,12 +61,12 @@ func Validate(ctx context.Context, module []byte) (err error) {
 	return context.Cause(ctx)
 }
 
-// runtimeConfig is the one configuration of compiling and loading; wazero's cache key depends on it. Debug information is not read:
-// function names come from the name section, and parsing DWARF of an upload costs time and memory.
+// runtimeConfig is the one configuration of compiling and loading; wazero's cache key depends on it. Debug information is read, but what an upload
+// brought is not in what is compiled: package srcline has replaced it.
 //
 // WithCloseOnContextDone stays off: it makes loops 20 to 30 times slower and misses code without loops.
 func runtimeConfig(cache wazero.CompilationCache) wazero.RuntimeConfig {
-	config := wazero.NewRuntimeConfig().WithCoreFeatures(Features).WithDebugInfoEnabled(false)
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(Features).WithDebugInfoEnabled(true)
 	if cache != nil {
 		config = config.WithCompilationCache(cache)
 	}

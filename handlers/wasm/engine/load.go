@@ -36,6 +36,7 @@ type Module struct {
 	hasInit  bool
 	hasStart bool // a start section, which metering has made a function
 	asks     bool // it imports should_stop
+	lines    string
 }
 
 // Load makes ready to run what Compile has compiled into cacheDir, which must be a module that package meter has rewritten: one that cannot be
@@ -138,6 +139,9 @@ func (m *Module) imports(from, function string) bool {
 
 // tick is what a metered guest calls when its fuel is used up.
 func tick(ctx context.Context, _ []uint64) { attempt.From(ctx).Tick() }
+
+// SetLines names a file of line information (package srcline), with which traces of traps name source lines. Call it before the first Run.
+func (m *Module) SetLines(file string) { m.lines = file }
 
 // MinMemory is the memory an instance begins with, in bytes.
 func (m *Module) MinMemory() int64 { return m.minBytes }

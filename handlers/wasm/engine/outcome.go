@@ -33,15 +33,15 @@ func (m *Module) outcome(s *attempt.State, mem *memory, ret uint32, err error) h
 		reason, _ := s.StopReason()
 		return failure(handlers.OutcomeInterrupted, abi.KindInterrupted, "%s", reason)
 	case end == attempt.EndDeadline:
-		return failure(handlers.OutcomeRetry, abi.KindDeadline, "deadline exceeded%s", where(err))
+		return failure(handlers.OutcomeRetry, abi.KindDeadline, "deadline exceeded%s", m.where(err))
 	case end == attempt.EndFuel:
-		return failure(handlers.OutcomePermanent, abi.KindOutOfFuel, "out of fuel: the limit is %d units%s", s.Limits.Fuel, where(err))
+		return failure(handlers.OutcomePermanent, abi.KindOutOfFuel, "out of fuel: the limit is %d units%s", s.Limits.Fuel, m.where(err))
 	case s.Oversize() > 0:
 		return failure(handlers.OutcomePermanent, abi.KindResultSize, "the result has at least %d bytes, the limit is %d bytes", s.Oversize(), s.Limits.Result)
 	case end == attempt.EndExit:
 		return m.exited(s, mem, code)
 	case err != nil:
-		return trapped(s, mem, err)
+		return m.trapped(s, mem, err)
 	case m.kind == handlers.KindCommand:
 		return succeeded(s)
 	}
@@ -106,22 +106,31 @@ func (m *Module) exited(s *attempt.State, mem *memory, code uint32) handlers.Out
 }
 
 // where is the stack of a guest that the host has ended, on lines of its own.
-func where(err error) string {
-	if _, stack := trapText(err); stack != "" {
+func (m *Module) where(err error) string {
+	t := parseTrap(err)
+	t.locate(m.lines)
+	if stack := t.stack(maxFrames); stack != "" {
 		return "\n" + stack
 	}
 	return ""
 }
 
-// trapped judges an error of the engine.
-func trapped(s *attempt.State, mem *memory, err error) handlers.Outcome {
-	what, stack := trapText(err)
-	message := what
+// trapped judges an error of the engine. A stack that is too long for the message is in the log as a whole.
+func (m *Module) trapped(s *attempt.State, mem *memory, err error) handlers.Outcome {
+	t := parseTrap(err)
+	t.locate(m.lines)
+	what, message := t.what, t.what
 	if c := s.Complaint(); c != "" {
 		message = c + " (" + what + ")"
 	}
-	if stack != "" {
+	if stack := t.stack(maxFrames); stack != "" {
 		message += "\n" + stack
+	}
+	if len(t.frames) > maxFrames {
+		for line := range strings.Lines("trap: " + what + "\n" + t.stack(-1)) {
+			line = strings.TrimSuffix(line, "\n")
+			s.Log(abi.LevelError, line, len(line))
+		}
 	}
 	switch {
 	case strings.HasPrefix(what, stackOverflow):

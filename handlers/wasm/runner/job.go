@@ -84,10 +84,23 @@ func (r *runner) attempt(ctx context.Context, j *job) handlers.Outcome {
 	}
 	out := module.Run(ctx, state)
 	if out.Error != nil && out.Error.Kind == abi.KindStackOverflow {
-		debug.FreeOSMemory() // a guest's stack is Go memory, up to 130 MB of it, and the next collection may be far away
+		r.freeSoon()
 	}
 	return finished(done, out)
 }
+
+// freeSoon gives memory back to the system, once for all that overflowed within a while: a guest's stack is Go memory, up to 130 MB of it, the next
+// collection may be far away, and each is felt by the others in this runner.
+func (r *runner) freeSoon() {
+	if r.freeing.CompareAndSwap(false, true) {
+		time.AfterFunc(freeAfter, func() {
+			r.freeing.Store(false)
+			debug.FreeOSMemory()
+		})
+	}
+}
+
+const freeAfter = time.Second
 
 func finished(done func() error, out handlers.Outcome) handlers.Outcome {
 	if err := done(); err != nil {

@@ -80,7 +80,17 @@ func load(ctx context.Context, dir string, kind handlers.Kind) (*engine.Module, 
 	if err != nil {
 		return nil, fmt.Errorf("artifact: %w", err)
 	}
-	return engine.Load(context.WithoutCancel(ctx), module, kind, filepath.Join(dir, artifact.CacheDir))
+	m, err := engine.Load(context.WithoutCancel(ctx), module, kind, filepath.Join(dir, artifact.CacheDir))
+	if err != nil {
+		return nil, err
+	}
+	lines := filepath.Join(dir, artifact.LinesFile)
+	if _, err := os.Stat(lines); err == nil {
+		m.SetLines(lines)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
 }
 
 func (m *modules) done(e *entry) error {

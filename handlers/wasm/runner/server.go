@@ -29,6 +29,7 @@ type runner struct {
 	logs    *logRing
 	ready   chan *job // complete inputs; as many as slots
 	opened  [3]atomic.Bool
+	freeing atomic.Bool // memory is given back soon
 
 	mu   sync.Mutex
 	jobs map[uint64]*job

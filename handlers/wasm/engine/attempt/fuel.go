@@ -1,5 +1,7 @@
 package attempt
 
+import "time"
+
 // slice is what a guest is granted between two ticks, in units of fuel: some 30 µs of ordinary code, against which a tick is cheap. At most 16
 // times as much runs between two of them (package meter): about 10 ms of divisions, or of reads that miss every cache.
 const slice = 50_000
@@ -14,6 +16,7 @@ type Gauge interface {
 type fuel struct {
 	gauge   Gauge // nil before the guest exists
 	granted int64
+	yielded time.Time // when the guest last let others have the processor
 }
 
 // Fuel gives the guest its first fuel. It must be called before any of its code runs.
@@ -35,8 +38,35 @@ func (s *State) left() int64 { return int64(s.fuel.gauge.Get()) }
 // Tick is where a guest comes when its fuel is used up. It unwinds the guest when that has to end, else refuels it. It being called is also what
 // lets the Go runtime stop the guest for a moment, to collect garbage for one.
 func (s *State) Tick() {
-	s.endIfDue()
+	now := time.Now()
+	s.endIfDue(now)
+	if now.Sub(s.fuel.yielded) >= yieldEvery {
+		yield()
+		s.fuel.yielded = now
+	}
 	s.refuel()
+}
+
+// yieldEvery is how long a guest computes until it yields the processor. What the kernel would let it run on for is several times as long, which
+// is what jobs that have little to do would wait for beside it.
+const yieldEvery = 500 * time.Microsecond
+
+// callCost is what a host call costs besides the data that it moves, in units of fuel: about what it takes.
+const callCost = 250
+
+// ChargeCall lowers the fuel for a host call. The guest ticks, if it has to, once it goes on.
+func (s *State) ChargeCall() { s.charge(callCost) }
+
+// ChargeBytes lowers the fuel for bytes that a host call moves, as much as the guest's own operations cost.
+func (s *State) ChargeBytes(n int) { s.charge(int64(n) / 64) }
+
+// ChargeItems lowers the fuel for items that a host call goes through.
+func (s *State) ChargeItems(n uint32) { s.charge(int64(n) * 8) }
+
+func (s *State) charge(units int64) {
+	if s.fuel.gauge != nil {
+		s.fuel.gauge.Set(uint64(s.left() - units))
+	}
 }
 
 // refuel grants slices until there is something left, as an operation may cost many of them. With a limit it grants exactly that much, so

@@ -162,12 +162,12 @@ func (s *State) Sleep(d time.Duration) {
 }
 
 // endIfDue unwinds a guest that computes though its time is over.
-func (s *State) endIfDue() {
+func (s *State) endIfDue(now time.Time) {
 	end := s.stopsAt()
 	if s.Asks {
 		end = end.Add(StopGrace)
 	}
-	if !time.Now().Before(end) {
+	if !now.Before(end) {
 		s.unwindStopped()
 	}
 }

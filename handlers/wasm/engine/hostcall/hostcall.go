@@ -5,6 +5,7 @@ package hostcall
 
 import (
 	"context"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero"
@@ -51,6 +52,7 @@ func functions() map[string]function {
 // that is not here.
 func Export(b wazero.HostModuleBuilder) wazero.HostModuleBuilder {
 	table := functions()
+	calls := &sync.Pool{New: func() any { return new(call) }} // a guest that calls in a loop must not make garbage for its neighbours to collect
 	for _, imp := range abi.HostImports() {
 		fn, ok := table[imp.Name]
 		if !ok {
@@ -58,8 +60,12 @@ func Export(b wazero.HostModuleBuilder) wazero.HostModuleBuilder {
 		}
 		narrow := imp.Results[0] == "i32"
 		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
-			c := call{State: attempt.From(ctx), mem: mod.Memory(), args: stack}
-			r := fn(&c)
+			c := calls.Get().(*call)
+			*c = call{State: attempt.From(ctx), mem: mod.Memory(), args: stack}
+			c.ChargeCall()
+			r := fn(c)
+			*c = call{}
+			calls.Put(c)
 			if narrow {
 				stack[0] = uint64(uint32(int32(r)))
 			} else {
@@ -83,7 +89,11 @@ func types(names []string) []api.ValueType {
 }
 
 // bytes returns the range of memory that arguments i and i+1 name. It is valid until the guest runs on.
-func (c *call) bytes(i int) ([]byte, bool) { return c.mem.Read(c.u32(i), c.u32(i+1)) }
+func (c *call) bytes(i int) ([]byte, bool) {
+	b, ok := c.mem.Read(c.u32(i), c.u32(i+1))
+	c.ChargeBytes(len(b))
+	return b, ok
+}
 
 // text returns the text that arguments i and i+1 name, cut to max bytes.
 func (c *call) text(i, max int) (string, bool) {

@@ -65,6 +65,7 @@ func pollOneoff(c *call) errno {
 	if n == 0 || n > maxSubscriptions {
 		return eINVAL
 	}
+	c.ChargeItems(n)
 	subs, found := c.mem.records(in, n, subscriptionSize)
 	if !found {
 		return eFAULT

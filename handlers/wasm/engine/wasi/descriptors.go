@@ -122,6 +122,7 @@ func fdRead(c *call) errno {
 		return eBADF
 	}
 	start := c.Stdin
+	c.ChargeItems(c.u32(2))
 	e := c.mem.iovecs(c.u32(1), c.u32(2), func(buf []byte) bool {
 		c.Stdin += copy(buf, c.Payload[c.Stdin:])
 		return c.Stdin < len(c.Payload)
@@ -132,6 +133,7 @@ func fdRead(c *call) errno {
 	if e != ok {
 		c.Stdin = start
 	}
+	c.ChargeBytes(c.Stdin - start)
 	return e
 }
 
@@ -141,6 +143,7 @@ func fdWrite(c *call) errno {
 		return eBADF
 	}
 	var n uint64
+	c.ChargeItems(c.u32(2))
 	// All is checked before anything is taken, so that a call fails or works as a whole.
 	if e := c.mem.iovecs(c.u32(1), c.u32(2), func(buf []byte) bool { n += uint64(len(buf)); return true }); e != ok {
 		return e
@@ -148,6 +151,7 @@ func fdWrite(c *call) errno {
 	if n > math.MaxUint32 {
 		return eINVAL
 	}
+	c.ChargeBytes(int(n))
 	if e := c.mem.put32(c.u32(3), uint32(n)); e != ok {
 		return e
 	}

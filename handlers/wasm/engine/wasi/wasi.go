@@ -8,6 +8,7 @@ package wasi
 
 import (
 	"context"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -50,6 +51,7 @@ type function struct {
 
 // Export adds the functions to a host module builder, which must be for abi.ModuleWASI.
 func Export(b wazero.HostModuleBuilder) wazero.HostModuleBuilder {
+	calls := &sync.Pool{New: func() any { return new(call) }} // a guest that calls in a loop must not make garbage for its neighbours to collect
 	for _, f := range functions() {
 		results := []api.ValueType{api.ValueTypeI32}
 		if f.name == "proc_exit" {
@@ -57,8 +59,12 @@ func Export(b wazero.HostModuleBuilder) wazero.HostModuleBuilder {
 		}
 		fn := f.fn
 		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
-			c := call{State: attempt.From(ctx), mem: memory{mod.Memory()}, args: stack}
-			e := fn(&c)
+			c := calls.Get().(*call)
+			*c = call{State: attempt.From(ctx), mem: memory{mod.Memory()}, args: stack}
+			c.ChargeCall()
+			e := fn(c)
+			*c = call{}
+			calls.Put(c)
 			if len(stack) > 0 {
 				stack[0] = uint64(e)
 			}
