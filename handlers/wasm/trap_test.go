@@ -11,6 +11,7 @@ import (
 	"github.com/taskhost/taskhost/abi"
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/handlertest"
+	"github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
 const abortC = `#include <stdio.h>
@@ -55,5 +56,22 @@ func TestTrapsNameSourceLines(t *testing.T) {
 		if !strings.Contains(out.Error.Message, frame) {
 			t.Errorf("no %q in %s", frame, out.Error.Message)
 		}
+	}
+}
+
+// A Go guest that links some of the largest packages there are is accepted and runs: it says what it has to say, and that it cannot listen.
+func TestLargeGoGuestRuns(t *testing.T) {
+	if os.Getenv("TASKHOST_TEST_LONG") == "" {
+		t.Skip("builds and compiles a guest of some 20 MB; set TASKHOST_TEST_LONG=1")
+	}
+	r := newRuntime(t, nil)
+	module := wasmtest.GoCommand(t, wasmtest.LargeGoSource)
+	began := time.Now()
+	v := upload(t, r, "large", module)
+	t.Logf("%d bytes accepted in %v", len(module), time.Since(began))
+	out := r.Invoke(t.Context(), handlertest.Harness{Runtime: r, Version: v}.Invocation(nil, time.Minute))
+	t.Logf("%s %v in %v, %d units of fuel, %d KiB", out.Kind, out.Error, out.Duration, out.Fuel, out.PeakMemory>>10)
+	if out.Fuel < 100_000 || out.Error != nil && out.Error.Kind != abi.KindExit {
+		t.Errorf("%s %v", out.Kind, out.Error)
 	}
 }

@@ -9,7 +9,7 @@ import (
 type Limits struct {
 	CPU  time.Duration // processor time, rounded up to seconds; default 60 s
 	Data int64         // RLIMIT_DATA, bytes; default 1.5 GiB, at least 128 MiB
-	Wall time.Duration // from start to SIGKILL; default 90 s
+	Wall time.Duration // from start to SIGKILL; default 3 min: children have the lowest priority, and may have to wait
 }
 
 func (l Limits) withDefaults() Limits {
@@ -20,7 +20,7 @@ func (l Limits) withDefaults() Limits {
 		l.Data = 3 << 29
 	}
 	if l.Wall == 0 {
-		l.Wall = 90 * time.Second
+		l.Wall = 3 * time.Minute
 	}
 	return l
 }
