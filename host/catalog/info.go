@@ -39,6 +39,10 @@ type VersionInfo struct {
 	Instance  handlers.Instance `json:"instance"`
 	CompileMS int64             `json:"compile_ms"`
 	Warnings  []string          `json:"warnings"`
+	Exports   []string          `json:"exports,omitempty"`  // "name (kind)"
+	Features  []string          `json:"features,omitempty"` // of WebAssembly, beyond its first version
+	Metered   bool              `json:"metered,omitempty"`  // its fuel is counted, and it can be stopped anywhere
+	Lines     bool              `json:"source_lines,omitempty"`
 	Refusal   string            `json:"refusal,omitempty"` // why, when refused
 	CreatedAt time.Time         `json:"created_at"`
 }

@@ -180,6 +180,7 @@ func (a *admission) check() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.rec.Kind, a.rec.Imports, a.rec.Memory, a.rec.Instance = found.Kind, found.Imports, found.Memory, found.Instance
+	a.rec.Exports, a.rec.Features, a.rec.Metered, a.rec.Lines = found.Exports, found.Features, found.Metered, found.SourceLines
 	a.rec.CompileMS, a.rec.Warnings = found.CompileTime.Milliseconds(), found.Warnings
 	return nil
 }

@@ -43,6 +43,10 @@ type HandlerVersion struct {
 	Instance  HandlerInstance `json:"instance"`
 	CompileMS int64           `json:"compile_ms"`
 	Warnings  []string        `json:"warnings"`
+	Exports   []string        `json:"exports" doc:"what the module exports, as name (kind)"`
+	Features  []string        `json:"features" doc:"features of WebAssembly that it uses, beyond the first version"`
+	Metered   bool            `json:"metered" doc:"the fuel of its jobs is counted, and they can be stopped anywhere"`
+	Lines     bool            `json:"source_lines" doc:"traces of its traps name source lines"`
 	Refusal   Text            `json:"refusal" doc:"why it was refused"`
 	CreatedAt Timestamp       `json:"created_at"`
 }
@@ -271,7 +275,8 @@ func viewVersion(v catalog.VersionInfo) HandlerVersion {
 		SizeBytes: v.SizeBytes, Kind: string(v.Kind), Imports: notNil(v.Imports),
 		Memory:    HandlerMemory{MinBytes: v.Memory.MinBytes, MaxBytes: v.Memory.MaxBytes},
 		Instance:  HandlerInstance{Mode: v.Instance.Mode, Reason: v.Instance.Reason},
-		CompileMS: v.CompileMS, Warnings: notNil(v.Warnings), Refusal: Text(v.Refusal), CreatedAt: Timestamp{v.CreatedAt},
+		CompileMS: v.CompileMS, Warnings: notNil(v.Warnings), Exports: notNil(v.Exports), Features: notNil(v.Features),
+		Metered: v.Metered, Lines: v.Lines, Refusal: Text(v.Refusal), CreatedAt: Timestamp{v.CreatedAt},
 	}
 }
 
