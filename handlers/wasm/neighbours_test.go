@@ -25,6 +25,37 @@ func TestCase087EndsInTimeWithoutLoops(t *testing.T) { t.Parallel(); endInTime(t
 
 func TestCase088SleepsEndInTime(t *testing.T) { t.Parallel(); endInTime(t, 88) }
 
+// Jobs that sleep past their deadline leave no thread behind. TASKHOST_TEST_LONG makes it 1,000 of them.
+func TestCase088SleepsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	jobs := 40
+	if os.Getenv("TASKHOST_TEST_LONG") != "" {
+		jobs = 1000
+	}
+	r := newRuntime(t, func(o *Options) { o.Runners, o.Slots, o.grace = 1, 16, 20*time.Second })
+	h := handlertest.Harness{Runtime: r, Version: upload(t, r, "sleep", sleep(3_600_000_000_000))}
+	batch := func(n int) {
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				for range n / 16 {
+					if out := r.Invoke(t.Context(), h.Invocation(nil, 20*time.Millisecond)); out.Error == nil || out.Error.Kind != abi.KindDeadline && out.Error.Kind != abi.KindUnavailable {
+						t.Errorf("%s %v", out.Kind, out.Error)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	batch(16)
+	pid := r.Stats().Runners[0].PID
+	before := statusOf(t, pid, "Threads:")
+	batch(jobs)
+	if after := statusOf(t, pid, "Threads:"); after > before+24 { // those of 16 slots and of the Go runtime
+		t.Errorf("the runner has %d threads after %d sleeps, %d before", after, jobs, before)
+	}
+}
+
 func TestCase090FloodsEndInTime(t *testing.T) { t.Parallel(); endInTime(t, 90) }
 
 func TestCase092RecursionIsAnErrorOfTheJob(t *testing.T) {
@@ -46,16 +77,22 @@ func TestCase092RecursionIsAnErrorOfTheJob(t *testing.T) {
 // residentMiB is how much memory of a process is in use.
 func residentMiB(tb testing.TB, pid int) int {
 	tb.Helper()
+	return statusOf(tb, pid, "VmRSS:") >> 10
+}
+
+// statusOf is a number that the kernel tells about a process.
+func statusOf(tb testing.TB, pid int, name string) int {
+	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(status), "VmRSS:")
-	kib, err := strconv.Atoi(strings.Fields(after)[0])
+	_, after, _ := strings.Cut(string(status), name)
+	n, err := strconv.Atoi(strings.Fields(after)[0])
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return kib >> 10
+	return n
 }
 
 func endInTime(t *testing.T, id int) *Runtime {
