@@ -74,7 +74,8 @@ func pollOneoff(c *call) errno {
 	if !found {
 		return eFAULT
 	}
-	subs = append([]byte(nil), subs...) // the guest may have the two overlap
+	var few [4 * subscriptionSize]byte // what is asked for most often makes no garbage
+	subs = append(few[:0], subs...)    // the guest may have the two overlap
 	fired := 0
 	emit := func(sub []byte, typ byte, e errno, ready uint64) {
 		ev := events[fired*eventSize : (fired+1)*eventSize]
@@ -86,7 +87,8 @@ func pollOneoff(c *call) errno {
 		fired++
 	}
 	shortest := time.Duration(math.MaxInt64)
-	timeouts := make([]time.Duration, n) // of the clocks
+	var fewTimes [4]time.Duration
+	timeouts := append(fewTimes[:0], make([]time.Duration, n)...) // of the clocks
 	for i := range int(n) {
 		sub := subs[i*subscriptionSize : (i+1)*subscriptionSize]
 		switch typ := sub[8]; typ {
