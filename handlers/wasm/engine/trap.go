@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/taskhost/taskhost/handlers/wasm/meter"
 	"github.com/taskhost/taskhost/handlers/wasm/srcline"
 )
 
@@ -39,14 +40,18 @@ func parseTrap(err error) trap {
 		text = text[i+len(wasmErrorPrefix):]
 	}
 	t := trap{what: strings.TrimSuffix(text, " (recovered by wazero)")}
+	ours := false // the last frame was of what the rewriting added, which is nobody's business
 	for line := range strings.Lines(trace) {
 		name := strings.TrimSpace(line)
 		switch place, isPlace := strings.CutPrefix(name, "0x"); {
-		case name == "":
+		case name == "", isPlace && ours:
 		case isPlace && len(t.frames) > 0:
 			hex, _, _ := strings.Cut(place, ":")
 			t.frames[len(t.frames)-1].place, _ = strconv.ParseUint(hex, 16, 64)
+		case strings.HasPrefix(name, meter.TickModule+"."):
+			ours = true
 		default:
+			ours = false
 			// Frames begin with the name of the module, which is empty here, and a dot.
 			t.frames = append(t.frames, frame{function: strings.TrimPrefix(name, ".")})
 		}

@@ -185,3 +185,11 @@ func TestLoadChecksExports(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTraceLeavesOutWhatWasAdded(t *testing.T) {
+	t.Parallel()
+	got := parseTrap(errors.New("wasm error: unreachable\nwasm stack trace:\n\ttaskhost_meter.tick()\n\t\t0x1: x\n\t.spin(i32) i32\n\t\t0x2a: x\n\t.taskhost_handle() i32"))
+	if s := got.stack(-1); got.what != "unreachable" || s != "  at spin(i32) i32\n  at taskhost_handle() i32" || got.frames[0].place != 0x2a {
+		t.Errorf("%q: %s (%+v)", got.what, s, got.frames)
+	}
+}

@@ -105,7 +105,7 @@ func (a *App) tellAttempt(job *apiclient.Job, at apiclient.Attempt) {
 	if at.Error == nil || at.Outcome == "succeeded" {
 		return
 	}
-	line := fmt.Sprintf("attempt %d/%d %s: %s %q", at.Attempt, job.MaxAttempts, at.Outcome, at.Error.Kind, clip(at.Error.Message))
+	line := fmt.Sprintf("attempt %d/%d %s: %s", at.Attempt, job.MaxAttempts, at.Outcome, headline(at.Error.Kind, at.Error.Message))
 	last := len(job.Attempts) > 0 && job.Attempts[len(job.Attempts)-1].Attempt == at.Attempt
 	if last && job.State == "scheduled" && job.NextRunAt != nil {
 		line += fmt.Sprintf("; next in %.1f s", max(time.Until(*job.NextRunAt), 0).Seconds())
@@ -155,7 +155,7 @@ func (a *App) printResult(ctx context.Context, c *apiclient.Client, id string) e
 func (a *App) endedBadly(job *apiclient.Job) error {
 	why := ""
 	if job.LastError != nil {
-		why = fmt.Sprintf(": %s %q", job.LastError.Kind, clip(job.LastError.Message))
+		why = ": " + headline(job.LastError.Kind, job.LastError.Message)
 	}
 	e := &exitError{code: ExitJobFailed}
 	switch job.State {

@@ -79,7 +79,10 @@ func (a *App) showJob(raw []byte, job *apiclient.Job) error {
 			row(w, "waiting on", waitingText(on))
 		}
 		if job.LastError != nil {
-			row(w, "last error", fmt.Sprintf("%s: %s", job.LastError.Kind, clip(job.LastError.Message)))
+			row(w, "last error", headline(job.LastError.Kind, job.LastError.Message))
+			for _, line := range trace(job.LastError.Message) {
+				row(w, "", line)
+			}
 		}
 		for _, at := range job.Attempts {
 			line := fmt.Sprintf("%s in %d ms", at.Outcome, at.DurationMS)
@@ -87,7 +90,7 @@ func (a *App) showJob(raw []byte, job *apiclient.Job) error {
 				line += ", peak " + bytesText(at.PeakMemoryBytes)
 			}
 			if at.Error != nil {
-				line += fmt.Sprintf(": %s %q", at.Error.Kind, clip(at.Error.Message))
+				line += ": " + headline(at.Error.Kind, at.Error.Message)
 			}
 			row(w, fmt.Sprintf("attempt %d.%d", at.Run, at.Attempt), line)
 		}

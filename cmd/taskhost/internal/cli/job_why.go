@@ -33,7 +33,7 @@ func (a *App) jobWhyCommand() *cobra.Command {
 func why(job *apiclient.Job) string {
 	last := ""
 	if job.LastError != nil {
-		last = fmt.Sprintf("; last error: %s %q", job.LastError.Kind, clip(job.LastError.Message))
+		last = "; last error: " + headline(job.LastError.Kind, job.LastError.Message)
 	}
 	switch job.State {
 	case "running":

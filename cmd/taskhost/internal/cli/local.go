@@ -75,5 +75,6 @@ func failureText(out *handlers.Outcome) string {
 	if out.Error == nil {
 		return string(out.Kind)
 	}
-	return fmt.Sprintf("%s: %s %q", out.Kind, out.Error.Kind, clip(out.Error.Message))
+	lines := append([]string{string(out.Kind) + ": " + headline(out.Error.Kind, out.Error.Message)}, trace(out.Error.Message)...)
+	return strings.Join(lines, "\n  ")
 }
