@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -22,8 +24,9 @@ func (a *App) storeCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the books of the store: every job in exactly one place",
-		Long: `Check the books of the store in --data-dir, which no server may be using. The exit code is 1 when something is wrong. As with every
-opening, jobs that were running when their server died are ready again and count a crash.`,
+		Long: `Check the books of the store in --data-dir, which no server may be using. The exit code is 1 when something is wrong, 3 when there is
+no store, and 6 when its Redis does not answer. As with every opening, jobs that were running when their server died are ready again
+and count a crash.`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
@@ -34,7 +37,7 @@ opening, jobs that were running when their server died are ready again and count
 			}
 			report, err := wire.CheckStore(ctx, l.Config, newLogger(l.Config.Log, a.Err))
 			if err != nil {
-				return err
+				return checkError(ctx, err, l.Config)
 			}
 			view := map[string]any{"enqueued": report.Enqueued, "removed": report.Removed, "counts": report.Counts, "faults": nonNil(report.Faults)}
 			err = a.showValue(view, nil, func(w io.Writer) {
@@ -58,4 +61,21 @@ opening, jobs that were running when their server died are ready again and count
 	}
 	f.register(cmd, base)
 	return cmd
+}
+
+// checkError gives what commonly keeps a store from being checked its exit code, and the next step.
+func checkError(ctx context.Context, err error, c config.Config) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*wire.NoStoreError](err); ok {
+		return &exitError{code: ExitNotFound, err: e, hint: "name the folder of a server: --data-dir"}
+	}
+	switch {
+	case wire.StoreInUse(err):
+		return &exitError{code: ExitFailed, err: err, hint: "stop the taskhost that uses it, or check a copy: --data-dir"}
+	case config.IsRedis(c.Store) && wire.StoreUnreachable(err):
+		return failf(ExitUnreachable, "cannot reach the store %s: %w", config.RedactURL(c.Store), err)
+	}
+	return err
 }

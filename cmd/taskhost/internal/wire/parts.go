@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/taskhost/taskhost/config"
@@ -58,7 +60,7 @@ var (
 	_ Runtime = (*wasm.Runtime)(nil)
 )
 
-// openStore opens the engine that the configuration names.
+// openStore opens the engine that the configuration names. A Redis that does not answer is an error at once.
 func openStore(ctx context.Context, c *config.Config, log *slog.Logger, fatal func(error)) (Store, error) {
 	switch {
 	case config.IsRedis(c.Store):
@@ -125,8 +127,27 @@ func Compile(ctx context.Context, in io.Reader, out, errs io.Writer) int {
 // Runner is the child process that runs jobs. It returns the exit code, with which the process must end at once.
 func Runner(ctx context.Context, args []string) int { return runner.Child(ctx, args) }
 
-// CheckStore opens the store and checks its books. As with every start, jobs that a dead process had reserved count a crash.
+// StoreUnreachable reports whether an error says that the store does not answer.
+func StoreUnreachable(err error) bool { return errors.Is(err, queue.ErrUnavailable) }
+
+// NoStoreError says that a folder holds no embedded store.
+type NoStoreError struct {
+	Dir string
+}
+
+func (e *NoStoreError) Error() string { return "no store in " + e.Dir }
+
+// CheckStore opens the store and checks its books. As with every start, jobs that a dead process had reserved count a crash. It
+// makes nothing: a folder without a store gives a *NoStoreError, and a Redis that does not answer an error for StoreUnreachable.
 func CheckStore(ctx context.Context, c config.Config, log *slog.Logger) (queue.AuditReport, error) {
+	if c.Store == config.StoreSQLite {
+		switch _, err := os.Stat(filepath.Join(c.DataDir, sqliteq.FileName)); {
+		case errors.Is(err, fs.ErrNotExist):
+			return queue.AuditReport{}, &NoStoreError{c.DataDir}
+		case err != nil:
+			return queue.AuditReport{}, fmt.Errorf("look for the store: %w", err)
+		}
+	}
 	s, err := openStore(ctx, &c, log, nil)
 	if err != nil {
 		return queue.AuditReport{}, err

@@ -14,16 +14,27 @@ import (
 	"github.com/taskhost/taskhost/queue/redisq"
 )
 
-// openRedis connects to the Redis that the configuration names. While it does not answer, it is tried again until ctx ends: hosts
-// and their Redis often start together.
+// openRedis connects to the Redis that the configuration names, in one try.
 func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (Store, error) {
-	redis.SetLogger(clientLog{log.With("part", "store")})
-	o := redisq.Options{URL: c.Store, Limits: limits(c.Defaults), Logger: log.With("part", "store")}
+	log = log.With("part", "store")
+	redis.SetLogger(clientLog{log})
+	s, err := redisq.Open(ctx, redisq.Options{URL: c.Store, Limits: limits(c.Defaults), Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// awaitStore is openStore for a host: while a Redis does not answer, it is tried again until ctx ends, as hosts and their Redis
+// often start together.
+func awaitStore(ctx context.Context, c *config.Config, log *slog.Logger, fatal func(error)) (Store, error) {
 	for wait, told := redisRetryMin, false; ; wait = min(2*wait, redisRetryMax) {
-		s, err := redisq.Open(ctx, o)
+		s, err := openStore(ctx, c, log, fatal)
 		switch {
 		case err == nil:
 			return s, nil
+		case !config.IsRedis(c.Store):
+			return nil, err
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case !errors.Is(err, queue.ErrUnavailable):

@@ -70,7 +70,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 			}
 		}
 	}()
-	if s.store, err = openStore(ctx, &o.Config, o.Log, o.Fatal); err != nil {
+	if s.store, err = awaitStore(ctx, &o.Config, o.Log, o.Fatal); err != nil {
 		return s, err
 	}
 	if err = s.store.Configure(ctx, scheduling(&o.Config)); err != nil {
