@@ -107,7 +107,7 @@ func (w *walk) brTable(in *wasmbin.Instr, opening int) {
 	in.EachTarget(func(label uint32, _, _ int) {
 		depth := w.depth(label)
 		if d != nil {
-			d.targets = append(d.targets, int32(depth))
+			d.targets = append(d.targets, int32(max(depth, -1))) // -1: a label of an invalid module, which may be any number
 		}
 		if w.isLoop(depth) {
 			charge = max(charge, w.again(w.open[depth].start))
