@@ -66,6 +66,6 @@ func (a *App) handlerInspectCommand() *cobra.Command {
 			})
 		},
 	}
-	f.register(cmd)
+	f.registerMemory(cmd)
 	return cmd
 }

@@ -20,11 +20,16 @@ type localFlags struct {
 }
 
 func (f *localFlags) register(cmd *cobra.Command) {
+	f.registerMemory(cmd)
 	d := config.Default().Defaults
-	cmd.Flags().StringVar(&f.memory, "memory", "", fmt.Sprintf("memory limit of a job (default %s)", d.Memory))
 	cmd.Flags().StringVar(&f.timeout, "timeout", "", fmt.Sprintf("time limit of an attempt (default %s)", config.FormatDuration(d.Timeout)))
 	cmd.Flags().Int64Var(&f.fuel, "fuel", 0, "what an attempt may execute, in units of fuel (default no limit)")
 	cmd.Flags().StringArrayVar(&f.config, "handler-config", nil, "NAME=VALUE given to the handler; may be repeated")
+}
+
+// registerMemory is register for a command that admits a module and runs no job: the memory limit is all that bears on it.
+func (f *localFlags) registerMemory(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.memory, "memory", "", fmt.Sprintf("memory limit of a job (default %s)", config.Default().Defaults.Memory))
 }
 
 func (f *localFlags) options(typ string) (wire.LocalOptions, error) {
