@@ -269,23 +269,23 @@ func (s *Server) waitingOn(ctx context.Context, j *queue.Job) []WaitingOn {
 		return nil
 	}
 	var list []WaitingOn
-	noHandler := func() {
-		if !s.hasHandler(j.Tenant, j.Type) {
-			list = append(list, WaitingOn{Code: "no_handler"})
-		}
-	}
-	if j.State == queue.StateReady {
-		noHandler() // what only an operator can change comes before what time does
+	noHandler := !s.hasHandler(j.Tenant, j.Type)
+	if noHandler && j.State == queue.StateReady { // what only an operator can change comes before what time does
+		list = append(list, WaitingOn{Code: "no_handler"})
 	}
 	reasons, err := s.opt.Store.WaitingOn(ctx, j.Tenant, j.ID)
 	if err != nil {
 		return list // the job itself is known; why it waits is an addition
 	}
 	for _, r := range reasons {
+		if noHandler && r.Code == queue.WaitDefer {
+			// A host put it off, or would as soon as it is due: the handler is what it waits for.
+			return append(list, WaitingOn{Code: "no_handler", Until: Timestamp{r.Until}})
+		}
 		list = append(list, WaitingOn{Code: string(r.Code), Until: Timestamp{r.Until}, Limit: r.Limit, Running: r.Running, AtMost: r.AtMost})
 	}
-	if j.State == queue.StateScheduled {
-		noHandler()
+	if noHandler && j.State == queue.StateScheduled {
+		list = append(list, WaitingOn{Code: "no_handler"})
 	}
 	return list
 }

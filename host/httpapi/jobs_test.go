@@ -281,4 +281,15 @@ func TestWaitingOn(t *testing.T) {
 	if got := codes(second); got != "defer" {
 		t.Errorf("deferred: %s", got)
 	}
+	// Put off because nobody serves its type: that is what it waits for, until the next look.
+	unserved := s.enqueue(`{"type":"unserved","payload":1}`)
+	if got := codes(unserved); got != "no_handler" {
+		t.Errorf("unserved: %s", got)
+	}
+	s.settle(s.reserve(), queue.Settlement{Verb: queue.VerbDefer, Delay: time.Minute})
+	var j httpapi.Job
+	s.send("GET", "/v1/jobs/"+unserved, nil).want(200).into(&j)
+	if len(j.WaitingOn) != 1 || j.WaitingOn[0].Code != "no_handler" || j.WaitingOn[0].Until != j.NextRunAt || j.NextRunAt.IsZero() {
+		t.Errorf("unserved and deferred until %v: %+v", j.NextRunAt, j.WaitingOn)
+	}
 }

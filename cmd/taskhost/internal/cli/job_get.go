@@ -76,7 +76,7 @@ func (a *App) showJob(raw []byte, job *apiclient.Job) error {
 			row(w, "result", bytesText(job.ResultBytes))
 		}
 		for _, on := range job.WaitingOn {
-			row(w, "waiting on", waitingText(on))
+			row(w, "waiting on", waitingText(job.Type, on))
 		}
 		if job.LastError != nil {
 			row(w, "last error", headline(job.LastError.Kind, job.LastError.Message))

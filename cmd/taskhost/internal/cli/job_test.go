@@ -20,7 +20,9 @@ func TestWhy(t *testing.T) {
 		job  apiclient.Job
 		want string
 	}{
-		{apiclient.Job{State: "ready", WaitingOn: []apiclient.WaitingOn{{Code: "paused"}, {Code: "no_handler"}}}, "waits on its queue, which is paused; a handler of its type"},
+		{apiclient.Job{Type: "helo", State: "ready", WaitingOn: []apiclient.WaitingOn{{Code: "paused"}, {Code: "no_handler"}}}, "waits on its queue, which is paused; a handler: none serves helo"},
+		{apiclient.Job{Type: "helo", State: "scheduled", WaitingOn: []apiclient.WaitingOn{{Code: "no_handler", Until: &soon}}}, "waits on a handler: none serves helo (the next look is "},
+		{apiclient.Job{State: "scheduled", WaitingOn: []apiclient.WaitingOn{{Code: "defer", Until: &soon}}}, "waits on the time it was put off to, "},
 		{apiclient.Job{State: "ready", WaitingOn: []apiclient.WaitingOn{{Code: "ahead", AtMost: 7}}}, "waits on the jobs ahead of it (at most 7)"},
 		{apiclient.Job{State: "ready", WaitingOn: []apiclient.WaitingOn{{Code: "max_running", Limit: 2, Running: 3}, {Code: "rate", Until: &soon}}},
 			"waits on its queue, which runs as many jobs as it may (3 of 2); the rate of its queue, "},

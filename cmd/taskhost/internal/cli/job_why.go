@@ -45,7 +45,7 @@ func why(job *apiclient.Job) string {
 	}
 	var reasons []string
 	for _, on := range job.WaitingOn {
-		reasons = append(reasons, waitingText(on))
+		reasons = append(reasons, waitingText(job.Type, on))
 	}
 	if len(reasons) == 0 {
 		reasons = []string{"a free slot"}
@@ -53,12 +53,19 @@ func why(job *apiclient.Job) string {
 	return fmt.Sprintf("%s is %s and waits on %s%s", job.ID, job.State, strings.Join(reasons, "; "), last)
 }
 
-func waitingText(on apiclient.WaitingOn) string {
+// waitingText is one thing that a job of a type waits on.
+func waitingText(typ string, on apiclient.WaitingOn) string {
+	if on.Code == "no_handler" {
+		text := fmt.Sprintf("a handler: none serves %s", typ)
+		if on.Until != nil {
+			text += fmt.Sprintf(" (the next look is %.1f s from now)", max(time.Until(*on.Until), 0).Seconds())
+		}
+		return text
+	}
 	text := map[string]string{
 		"delay":              "its delay",
 		"retry_backoff":      "its retry",
-		"defer":              "the time its handler asked for",
-		"no_handler":         "a handler of its type",
+		"defer":              "the time it was put off to",
 		"paused":             "its queue, which is paused",
 		"max_running":        "its queue, which runs as many jobs as it may",
 		"tenant_max_running": "its tenant, which runs as many jobs as it may",
