@@ -43,6 +43,7 @@ func (a *App) jobLogsCommand() *cobra.Command {
 		if follow {
 			return a.followLogs(ctx, c, args[0])
 		}
+		printed := 0
 		for after := int64(0); ; {
 			var page struct {
 				Lines     []json.RawMessage `json:"lines"`
@@ -58,15 +59,37 @@ func (a *App) jobLogsCommand() *cobra.Command {
 					return err
 				}
 			}
+			printed += len(page.Lines)
 			if len(page.Lines) == 0 || page.NextAfter <= after {
 				if page.Truncated {
 					a.say("an attempt wrote more than is kept; the rest was dropped")
 				}
-				return nil
+				if printed > 0 {
+					return nil
+				}
+				return a.explainNoLog(ctx, c, args[0])
 			}
 			after = page.NextAfter
 		}
 	})
+}
+
+// explainNoLog says why a log that was asked for is empty.
+func (a *App) explainNoLog(ctx context.Context, c *apiclient.Client, id string) error {
+	var job apiclient.Job
+	if _, err := c.JSON(ctx, http.MethodGet, apiclient.Path("jobs", id), nil, nil, &job); err != nil {
+		return err
+	}
+	if job.Terminal() {
+		a.sayNoLog(id, job.State)
+	} else {
+		a.say("%s is %s and has logged nothing yet", id, safe(job.State))
+	}
+	return nil
+}
+
+func (a *App) sayNoLog(id, state string) {
+	a.say("no log of %s, which is %s, was kept: its handler wrote none, or retention.logs does not keep it (default: failed jobs only)", id, safe(state))
 }
 
 func (a *App) followLogs(ctx context.Context, c *apiclient.Client, id string) error {
@@ -79,6 +102,7 @@ func (a *App) followLogs(ctx context.Context, c *apiclient.Client, id string) er
 	defer stream.Close()
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, logLineMax)
+	printed := false
 	for lines.Scan() {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
@@ -89,12 +113,17 @@ func (a *App) followLogs(ctx context.Context, c *apiclient.Client, id string) er
 			State string `json:"state"`
 		}
 		if json.Unmarshal(line, &end) == nil && end.End {
-			a.say("%s is %s", id, safe(end.State))
+			if printed {
+				a.say("%s is %s", id, safe(end.State))
+			} else {
+				a.sayNoLog(id, end.State)
+			}
 			return nil
 		}
 		if err := a.printLogLine(line); err != nil {
 			return err
 		}
+		printed = true
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
