@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/taskhost/taskhost/bench/metering"
 )
@@ -22,11 +23,14 @@ import (
 func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 5, "rounds of each row")
-	jobs := flag.Int("jobs", 200_000, "jobs per side and round; peers that are slower get fewer (see each row)")
+	jobs := flag.Int("jobs", 300_000, "jobs per side and round; peers that are slower get fewer (see each row)")
 	row := flag.String("row", "", "run only this row")
 	out := flag.String("out", "RESULTS.md", "file to write; - = standard output only")
 	dir := flag.String("dir", "", "directory for databases; default the system's temporary one")
 	flag.Parse()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200) // as taskhost serve does; the peers of this process have it too
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
