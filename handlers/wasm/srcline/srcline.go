@@ -105,11 +105,11 @@ func Find(table []byte, places []uint64) (_ map[uint64]string, err error) {
 	}
 	unit, err := data.Reader().Next()
 	if err != nil || unit == nil {
-		return nil, fmt.Errorf("%w: no unit (%v)", ErrFormat, err)
+		return nil, fmt.Errorf("%w: no unit (%w)", ErrFormat, err)
 	}
 	reader, err := data.LineReader(unit)
 	if err != nil || reader == nil {
-		return nil, fmt.Errorf("%w: no lines (%v)", ErrFormat, err)
+		return nil, fmt.Errorf("%w: no lines (%w)", ErrFormat, err)
 	}
 	found := map[uint64]string{}
 	var row, before dwarf.LineEntry
