@@ -16,10 +16,6 @@ func jobFields() []string {
 		"max_attempts", "backoff", "idempotency_key", "unique", "concurrency_key", "labels", "headers"}
 }
 
-// jobFieldsLater are fields of the contract that this version does not act on; accepting them would be a lie. There are
-// none now.
-func jobFieldsLater() []string { return nil }
-
 // bodyBounds are the limits of the body of POST /v1/jobs. single is larger than what the scanner reads ahead, so that the key
 // "jobs" is seen before the limit is met.
 type bodyBounds struct {
@@ -190,7 +186,7 @@ func (j *jobBuilder) field(key string) (err error) {
 	case "headers":
 		spec.Headers, err = j.table(key, j.limits.HeaderBytes)
 	default:
-		return j.unknown(key, jobFieldsLater(), jobFields()...)
+		return j.unknown(key, nil, jobFields()...)
 	}
 	j.given = append(j.given, key)
 	return err
