@@ -17,7 +17,11 @@ func TestWaitSurvivesARestart(t *testing.T) {
 	config := samplesConfig(t, dir) + "worker: {lease: 2s}\n"
 	s := serve(t, dir, config)
 
-	cmd := exec.Command(binary, "enqueue", "sleep", "--data", `{"ms":1500}`, "--wait")
+	id, stderr, code := s.client("enqueue", "sleep", "--data", `{"ms":1500}`)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	cmd := exec.Command(binary, "job", "wait", strings.TrimSpace(id))
 	var out bytes.Buffer
 	said, ended := newLog(), make(chan struct{})
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(environment(), "TASKHOST_SERVER="+s.url), &out, said
