@@ -48,7 +48,7 @@ func parseTrap(err error) trap {
 		case isPlace && len(t.frames) > 0:
 			hex, _, _ := strings.Cut(place, ":")
 			t.frames[len(t.frames)-1].place, _ = strconv.ParseUint(hex, 16, 64)
-		case strings.HasPrefix(name, meter.TickModule+"."):
+		case strings.HasPrefix(strings.TrimPrefix(name, "."), meter.TickModule+"."):
 			ours = true
 		default:
 			ours = false

@@ -186,6 +186,35 @@ func TestLoadChecksExports(t *testing.T) {
 	}
 }
 
+// Memory operations in pieces are done by a function that metering adds. Traces show the function that the operation is in, with its name.
+func TestTraceOfMemoryOperations(t *testing.T) {
+	t.Parallel()
+	const all = 64 << 16
+	for name, c := range map[string]struct {
+		code []byte
+		want string
+	}{
+		"beyond the end": {w.Code(w.I32Const(1), w.I32Const(2), w.I32Const(all), w.Ops(0xfc, 11, 0)), "out of bounds memory access"},
+		"segment":        {w.Code(w.I32Const(1), w.I32Const(2), w.I32Const(all-1), w.Ops(0xfc, 8, 0, 0)), "out of bounds memory access"},
+		"out of fuel":    {w.Code(w.I32Const(0), w.I32Const(2), w.I32Const(all), w.Ops(0xfc, 11, 0)), "out of fuel: the limit is 1000 units"},
+	} {
+		var b w.Builder
+		b.Memory(all >> 16)
+		b.PassiveData([]byte("short"))
+		f := b.Func(nil, nil, nil, c.code)
+		b.Custom("name", append([]byte{1}, w.Bytes(w.Vec(append(w.Uleb(uint64(f)), w.Name("fill_it")...)))...))
+		in := input("")
+		in.Limits.Memory = 2 * all
+		if strings.Contains(name, "fuel") {
+			in.Limits.Fuel = 1000
+		}
+		out := reactor(t, &b, w.Call(f), w.I32Const(0)).Run(t.Context(), attempt.New(in, &reports{}))
+		if out.Error == nil || !strings.HasPrefix(out.Error.Message, c.want+"\n  at fill_it()\n  at ") || strings.Contains(out.Error.Message, "taskhost_meter") {
+			t.Errorf("%s: %v", name, out.Error)
+		}
+	}
+}
+
 func TestTraceLeavesOutWhatWasAdded(t *testing.T) {
 	t.Parallel()
 	got := parseTrap(errors.New("wasm error: unreachable\nwasm stack trace:\n\ttaskhost_meter.tick()\n\t\t0x1: x\n\t.spin(i32) i32\n\t\t0x2a: x\n\t.taskhost_handle() i32"))

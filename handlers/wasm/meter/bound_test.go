@@ -194,7 +194,7 @@ func nestedLoops(b *wt.Builder) []byte {
 func TestFillIsPaidByLength(t *testing.T) {
 	t.Parallel()
 	const pages, slice = 16, 100_000
-	const cost = pages * 65536 / 64
+	const cost = pages * 65536 / 16
 	b := &wt.Builder{}
 	b.Memory(pages)
 	b.Global(wt.I64, true, wt.I64Const(0))

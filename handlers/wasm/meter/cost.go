@@ -7,8 +7,11 @@ const (
 	costIndirect = 8  // call_indirect: the callee may be a leaf, which does not charge itself
 	costGrow     = 64 // memory.grow, table.grow: they leave compiled code
 
-	bytesPerUnitShift = 6 // memory operations: one unit for every 64 bytes
+	bytesPerUnitShift = 4
 )
+
+// BytesPerUnit is how many bytes of a memory operation cost one unit, which is about the time that they take.
+const BytesPerUnit = 1 << bytesPerUnitShift
 
 // conditional is the divisor of what is charged for code that may be skipped.
 const conditional = 16

@@ -13,8 +13,10 @@
 // stretches that a run goes through, forward from where it was entered or repeated, add up to no more than one pass through
 // each called function and through each stretch that was jumped back over.
 //
-// Memory and table operations that take a length pay for it where they run: a unit for every 64 bytes, and one for every table
-// entry. A short function without loops and calls, a leaf, is paid by its callers.
+// Memory and table operations that take a length pay for it: a unit for every 16 bytes, and one for every table entry. Where a memory
+// operation has a small constant length, this is a part of the cost of the instruction; others pay where they run. What is longer
+// than 64 KiB is done in pieces, with a check before each (bulk.go). Tables are small where it matters: the host bounds them.
+// A short function without loops and calls, a leaf, is paid by its callers.
 //
 // The fuel of a run depends on the module and its inputs only: not on the engine, the machine, or the size of refills.
 //
@@ -22,7 +24,7 @@
 //
 // Every backward jump and every cycle of calls passes a check. A chain of calls that is at its deepest has paid for the code that it
 // runs on its way up; where such a chain can be endless, this code is paid for once more when it runs, by a 16th, so that the tick
-// comes then, too (graph.go). Between two checks run at most some 130,000 instructions and one operation with a length. So
+// comes then, too (graph.go). Between two checks run at most some 130,000 instructions and one operation of 64 KiB or on a table. So
 // between two ticks run at most 16 times the refill, and that, and no more than the code of the module once: a refill of a
 // million units is a few milliseconds.
 //

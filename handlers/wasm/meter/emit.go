@@ -8,13 +8,14 @@ import "github.com/taskhost/taskhost/handlers/wasm/wasmbin"
 // wait for the global. The global is always right, so that nothing must be done where the loop is left.
 type bodyWriter struct {
 	*plan
-	m       *module
-	checked bool   // the entry has a check
-	leaf    bool   // the callers pay for a call
-	quiet   []bool // of each loop
-	fuel    uint32 // index of the added i64 local
-	length  uint32 // index of the added i32 local
-	steps   []byte // for the Map
+	m        *module
+	checked  bool   // the entry has a check
+	leaf     bool   // the callers pay for a call
+	quiet    []bool // of each loop
+	fuel     uint32 // index of the added i64 local
+	length   uint32 // index of the added i32 local
+	operands uint32 // index of two more of them, for memory operations
+	steps    []byte // for the Map
 }
 
 // body appends the rewritten body to out, which is empty.
@@ -43,11 +44,14 @@ func (w *bodyWriter) body(out, body []byte) []byte {
 
 func (w *bodyWriter) localDecls(out, body []byte) []byte {
 	var added []byte
-	w.fuel, w.length = w.locals, w.locals+1
+	w.fuel, w.length, w.operands = w.locals, w.locals+1, w.locals+2
 	if w.checked || w.bulk || w.backs > 0 || w.checks > 0 {
 		added = append(added, 1, wasmbin.I64)
 	}
-	if w.bulk {
+	switch {
+	case w.memories:
+		added = append(added, 3, wasmbin.I32)
+	case w.bulk:
 		added = append(added, 1, wasmbin.I32)
 	}
 	out = wasmbin.AppendU32(out, w.declared+uint32(len(added)/2))
@@ -85,8 +89,11 @@ func (w *bodyWriter) edit(out []byte, ed *edit) []byte {
 	case editCheck:
 		out = w.op(out, wasmbin.OpGlobalGet, w.m.fuel)
 		return w.tick(append(out, wasmbin.OpI64Const, 0, opI64GeS), w.isQuiet(ed.loop))
-	case editBulk:
-		return w.operation(out, ed.arg)
+	case editTable:
+		out = w.chargeLength(w.op(out, wasmbin.OpLocalSet, w.length), 0)
+		return w.op(out, wasmbin.OpLocalGet, w.length)
+	case editMemory:
+		return w.memory(out, w.m.added(pieces{sub: ed.arg, segment: ed.segment}))
 	}
 	return out
 }
@@ -94,8 +101,15 @@ func (w *bodyWriter) edit(out []byte, ed *edit) []byte {
 func (w *bodyWriter) isQuiet(loop int) bool { return loop >= 0 && w.quiet[loop] }
 
 const (
+	opI32LtU        = 0x49
+	opI32GtU        = 0x4b
+	opI64GtU        = 0x56
 	opI64GeS        = 0x59
+	opI32Add        = 0x6a
+	opI32Sub        = 0x6b
+	opI64Add        = 0x7c
 	opI64Sub        = 0x7d
+	opI64Shl        = 0x86
 	opI64ShrU       = 0x88
 	opI64ExtendI32U = 0xad
 	blockVoid       = 0x40
@@ -143,15 +157,14 @@ func (w *bodyWriter) tick(out []byte, load bool) []byte {
 	return append(out, wasmbin.OpEnd)
 }
 
-// operation charges an operation whose length, an i32, is on top of the stack.
-func (w *bodyWriter) operation(out []byte, shift uint32) []byte {
-	out = w.op(out, wasmbin.OpLocalSet, w.length)
+// chargeLength charges an operation for its length, which is in the local.
+func (w *bodyWriter) chargeLength(out []byte, shift uint32) []byte {
 	out = w.op(out, wasmbin.OpGlobalGet, w.m.fuel)
 	out = append(w.op(out, wasmbin.OpLocalGet, w.length), opI64ExtendI32U)
 	if shift > 0 {
 		out = append(out, wasmbin.OpI64Const, byte(shift), opI64ShrU)
 	}
-	return w.op(w.tick(w.subtract(out), false), wasmbin.OpLocalGet, w.length)
+	return w.tick(w.subtract(out), false)
 }
 
 func (*bodyWriter) op(out []byte, op byte, index uint32) []byte {

@@ -7,7 +7,7 @@ import (
 )
 
 // Version changes whenever the same input gives another output. It is a part of the key of what is made from it.
-const Version = 2
+const Version = 3
 
 // Result is a rewritten module.
 type Result struct {
@@ -75,10 +75,15 @@ func (w *writer) module() error {
 		}
 		w.out = wasmbin.AppendSection(w.out, s.id, body)
 	}
+	named := false
 	for _, s := range custom {
-		if body := w.nameSection(s.Body); body != nil {
+		if body := w.nameSection(s.Body, !named); body != nil {
 			w.out = wasmbin.AppendSection(w.out, wasmbin.SectionCustom, body)
+			named = true
 		}
+	}
+	if !named && len(w.m.pieces) > 0 {
+		w.out = wasmbin.AppendSection(w.out, wasmbin.SectionCustom, w.nameSection(wasmbin.AppendName(nil, "name"), true))
 	}
 	if lines := lineInfo(custom, w.result.Map); lines != nil {
 		w.out = append(w.out, lines...)
@@ -100,7 +105,7 @@ func (w *writer) steps(start *wasmbin.Section) []sectionStep {
 	return []sectionStep{
 		{wasmbin.SectionType, true, w.types},
 		{wasmbin.SectionImport, true, w.imports},
-		{wasmbin.SectionFunction, false, keep},
+		{wasmbin.SectionFunction, false, w.functions},
 		{wasmbin.SectionTable, false, keep},
 		{wasmbin.SectionMemory, false, keep},
 		{wasmbin.SectionGlobal, true, w.globals},

@@ -19,9 +19,12 @@ type module struct {
 	bodyAt   []uint32        // where they are in the section
 	exported map[uint32]bool // functions that the host may call, the started one too
 
+	pieces   []pieces          // the functions that are added
+	piecesAt map[pieces]uint32 // their places in it
+
 	tick  uint32 // index of the added function
 	fuel  uint32 // index of the added global
-	void  uint32 // index of the added type () -> ()
+	void  uint32 // index of the added type () -> (); that of pieces follows
 	taken string // a reserved name that it uses
 }
 
@@ -44,7 +47,7 @@ func parse(b []byte) (*module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &module{sections: sections, exported: map[uint32]bool{}}
+	m := &module{sections: sections, exported: map[uint32]bool{}, piecesAt: map[pieces]uint32{}}
 	for _, s := range sections {
 		r := wasmbin.NewReader(s.Body)
 		switch s.ID {

@@ -9,6 +9,9 @@ import (
 // maxLocals bounds parameters and locals of one function, the added ones included (the engines' own limit is 50,000).
 const maxLocals = 50_000
 
+// addedLocals is how many a function may get.
+const addedLocals = 4
+
 // plan is what one body needs.
 type plan struct {
 	code     int // offset of the first instruction in the body
@@ -20,6 +23,7 @@ type plan struct {
 	imported bool   // it calls an imported function
 	indirect bool   // it calls through a table
 	bulk     bool   // it has an operation that is charged by its length
+	memories bool   // one on memory
 	loops    []loop
 	backs    int   // backward jumps
 	checks   int   // other checks in the code
@@ -38,11 +42,12 @@ type loop struct {
 
 // edit is one place where the body changes: [at, to) is replaced.
 type edit struct {
-	at, to int
-	kind   editKind
-	arg    uint32
-	charge int64
-	loop   int // innermost loop around it, -1 for none
+	at, to  int
+	kind    editKind
+	arg     uint32
+	charge  int64
+	loop    int    // innermost loop around it, -1 for none
+	segment uint32 // of memory.init
 }
 
 type editKind uint8
@@ -54,7 +59,8 @@ const (
 	editBrIf                   // br_if backward, without operands; arg: label
 	editCharge                 // before another instruction that may jump backward
 	editCheck                  // a check that charges nothing
-	editBulk                   // arg: bytesPerUnitShift or 0
+	editTable                  // before a table operation that has a length
+	editMemory                 // before a memory operation; arg: its number
 )
 
 func (p *plan) readLocals(r *wasmbin.Reader) {
@@ -65,8 +71,8 @@ func (p *plan) readLocals(r *wasmbin.Reader) {
 		total += uint64(r.U32())
 		r.ValueType()
 	}
-	if total > maxLocals-2 {
-		r.Fail(fmt.Sprintf("%d parameters and locals, at most %d are allowed", total, maxLocals-2))
+	if total > maxLocals-addedLocals {
+		r.Fail(fmt.Sprintf("%d parameters and locals, at most %d are allowed", total, maxLocals-addedLocals))
 		return
 	}
 	p.locals = uint32(total)

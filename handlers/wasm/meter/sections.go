@@ -10,7 +10,7 @@ func grown(r *wasmbin.Reader, more uint32) []byte {
 }
 
 func (w *writer) types(r *wasmbin.Reader) ([]byte, error) {
-	return append(grown(r, 1), 0x60, 0, 0), nil
+	return append(grown(r, 2), 0x60, 0, 0, 0x60, 3, wasmbin.I32, wasmbin.I32, wasmbin.I32, 1, wasmbin.I32), nil
 }
 
 func (w *writer) imports(r *wasmbin.Reader) ([]byte, error) {
@@ -18,6 +18,14 @@ func (w *writer) imports(r *wasmbin.Reader) ([]byte, error) {
 	body = wasmbin.AppendName(body, TickModule)
 	body = wasmbin.AppendName(body, TickName)
 	return wasmbin.AppendU32(append(body, wasmbin.KindFunction), w.m.void), nil
+}
+
+func (w *writer) functions(r *wasmbin.Reader) ([]byte, error) {
+	body := grown(r, uint32(len(w.m.pieces)))
+	for range w.m.pieces {
+		body = wasmbin.AppendU32(body, w.m.void+1)
+	}
+	return body, nil
 }
 
 // globals copies the globals, with the functions in their initial values shifted, and adds the fuel.
@@ -127,7 +135,7 @@ func (w *writer) code(r *wasmbin.Reader) ([]byte, error) {
 // codeSection makes the code section and the map.
 func (w *writer) codeSection(bodies []rewritten, size int) {
 	m := &Map{functions: make([]mapped, len(bodies))}
-	out := wasmbin.AppendU32(make([]byte, 0, size), uint32(len(bodies)))
+	out := wasmbin.AppendU32(make([]byte, 0, size), uint32(len(bodies)+len(w.m.pieces)))
 	for i := range bodies {
 		b := &bodies[i]
 		out = wasmbin.AppendU32(out, uint32(len(b.body)))
@@ -140,17 +148,25 @@ func (w *writer) codeSection(bodies []rewritten, size int) {
 		m.steps = append(m.steps, b.steps...)
 		*b = rewritten{}
 	}
+	for _, p := range w.m.pieces {
+		body := p.body(w.m)
+		out = append(wasmbin.AppendU32(out, uint32(len(body))), body...)
+	}
 	w.bodies, w.result.Map = out, m
 }
 
 // nameSection keeps the module and function names of a name section, shifted; nil for any other custom section, and for a
-// malformed one, which the specification says to ignore.
-func (w *writer) nameSection(section []byte) []byte {
+// malformed one, which the specification says to ignore. With add, the names of the added functions follow.
+func (w *writer) nameSection(section []byte, add bool) []byte {
 	r := wasmbin.NewReader(section)
 	if string(r.Name()) != "name" {
 		return nil
 	}
 	body := wasmbin.AppendName(nil, "name")
+	added := w.m.pieces
+	if !add {
+		added = nil
+	}
 	for !r.Done() {
 		id := r.Byte()
 		sub := wasmbin.NewReader(r.Name())
@@ -159,7 +175,7 @@ func (w *writer) nameSection(section []byte) []byte {
 			body = wasmbin.AppendSection(body, id, sub.Bytes(uint32(sub.Len())))
 		case 1:
 			n := sub.Count()
-			names := wasmbin.AppendU32(nil, n)
+			names := wasmbin.AppendU32(nil, n+uint32(len(added)))
 			for ; n > 0 && sub.Err() == nil; n-- {
 				names = wasmbin.AppendU32(names, w.m.shift(sub.U32()))
 				names = wasmbin.AppendName(names, string(sub.Name()))
@@ -167,11 +183,22 @@ func (w *writer) nameSection(section []byte) []byte {
 			if sub.Err() != nil {
 				return nil
 			}
-			body = wasmbin.AppendSection(body, id, names)
+			body = wasmbin.AppendSection(body, id, w.appendNames(names, added))
+			added = nil
 		}
+	}
+	if len(added) > 0 {
+		body = wasmbin.AppendSection(body, 1, w.appendNames(wasmbin.AppendU32(nil, uint32(len(added))), added))
 	}
 	if r.Err() != nil {
 		return nil
 	}
 	return body
+}
+
+func (w *writer) appendNames(names []byte, added []pieces) []byte {
+	for _, p := range added {
+		names = wasmbin.AppendName(wasmbin.AppendU32(names, w.m.added(p)), p.name())
+	}
+	return names
 }

@@ -54,7 +54,11 @@ func (m *module) analyse(body []byte, params uint32, g *graph, deep bool) (*plan
 
 // step takes one instruction: what it costs, then what it needs.
 func (w *walk) step(in *wasmbin.Instr, body []byte) {
-	cost := instrCost(in)
+	own := instrCost(in)
+	if more, ok := w.folded(in); ok {
+		own += more
+	}
+	cost := own
 	if in.Op == wasmbin.OpCall && w.g != nil {
 		if i := w.m.defined(in.Index); i >= 0 {
 			cost += w.g.leaves[i]
@@ -66,8 +70,8 @@ func (w *walk) step(in *wasmbin.Instr, body []byte) {
 	} else {
 		w.entry += cost
 	}
-	w.run += instrCost(in)
-	w.owe(instrCost(in))
+	w.run += own
+	w.owe(own)
 	if w.run > uncheckedRun || w.due > debt {
 		w.check(in.At)
 	}
@@ -160,12 +164,19 @@ func (w *walk) end(top *frame) {
 func (w *walk) misc(in *wasmbin.Instr) {
 	switch in.Sub {
 	case wasmbin.MiscMemoryInit, wasmbin.MiscMemoryCopy, wasmbin.MiscMemoryFill:
-		w.bulk = true
-		w.insert(in.At, editBulk, bytesPerUnitShift)
+		if _, ok := w.folded(in); ok {
+			return
+		}
+		w.bulk, w.memories = true, true
+		segment := uint32(0)
+		if in.Sub == wasmbin.MiscMemoryInit {
+			segment = in.Index
+		}
+		w.edits = append(w.edits, edit{at: in.At, to: in.At, kind: editMemory, arg: in.Sub, segment: segment, loop: -1})
 		w.loud()
 	case wasmbin.MiscTableInit, wasmbin.MiscTableCopy, wasmbin.MiscTableFill, wasmbin.MiscTableGrow:
 		w.bulk = true
-		w.insert(in.At, editBulk, 0)
+		w.insert(in.At, editTable, 0)
 		w.loud()
 	}
 }

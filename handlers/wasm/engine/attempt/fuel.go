@@ -1,6 +1,10 @@
 package attempt
 
-import "time"
+import (
+	"time"
+
+	"github.com/taskhost/taskhost/handlers/wasm/meter"
+)
 
 // slice is what a guest is granted between two ticks, in units of fuel: some 30 µs of ordinary code, against which a tick is cheap. At most 16
 // times as much runs between two of them (package meter): about 10 ms of divisions, or of reads that miss every cache.
@@ -49,7 +53,7 @@ func (s *State) Tick() {
 
 // yieldEvery is how long a guest computes until it yields the processor. What the kernel would let it run on for is several times as long, which
 // is what jobs that have little to do would wait for beside it.
-const yieldEvery = 500 * time.Microsecond
+const yieldEvery = 200 * time.Microsecond
 
 // callCost is what a host call costs besides the data that it moves, in units of fuel: about what it takes.
 const callCost = 250
@@ -58,7 +62,7 @@ const callCost = 250
 func (s *State) ChargeCall() { s.charge(callCost) }
 
 // ChargeBytes lowers the fuel for bytes that a host call moves, as much as the guest's own operations cost.
-func (s *State) ChargeBytes(n int) { s.charge(int64(n) / 64) }
+func (s *State) ChargeBytes(n int) { s.charge(int64(n) / meter.BytesPerUnit) }
 
 // ChargeItems lowers the fuel for items that a host call goes through.
 func (s *State) ChargeItems(n uint32) { s.charge(int64(n) * 8) }
