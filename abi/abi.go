@@ -104,6 +104,7 @@ const (
 	KindTrap          = "trap"
 	KindStackOverflow = "stack_overflow"
 	KindDeadline      = "deadline"
+	KindKilled        = "killed" // its time was over, and it did not end
 	KindMemoryLimit   = "memory_limit"
 	KindOutOfFuel     = "out_of_fuel"
 	KindResultSize    = "result_too_large"

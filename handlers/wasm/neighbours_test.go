@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,21 +176,7 @@ func TestNeighboursGoOn(t *testing.T) {
 	}
 	r := newRuntime(t, func(o *Options) { o.Runners, o.grace = 1, 20*time.Second })
 	quiet := handlertest.Harness{Runtime: r, Version: upload(t, r, "quiet", w.EchoReactor())}
-	measure := func() []time.Duration {
-		took := make([]time.Duration, samples)
-		pace := time.NewTicker(2 * time.Millisecond)
-		defer pace.Stop()
-		for i := range took {
-			began := time.Now()
-			if out := r.Invoke(t.Context(), quiet.Invocation([]byte("x"), time.Minute)); string(out.Result) != "x" {
-				t.Errorf("a quiet job: %s %v", out.Kind, out.Error)
-			}
-			took[i] = time.Since(began)
-			<-pace.C
-		}
-		slices.Sort(took)
-		return took
-	}
+	measure := func() []time.Duration { return latencies(t, quiet, samples) }
 	measure() // what is slow once
 	for _, s := range shapes() {
 		h := handlertest.Harness{Runtime: r, Version: upload(t, r, "shape", s.module())}

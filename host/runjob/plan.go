@@ -22,9 +22,9 @@ func (a *Attempt) plan(v *handlers.Version, start time.Time) {
 }
 
 // alone reports whether a job is suspected of taking its neighbours down with it: its host or runner died under it in this
-// run, or its last attempt had to be killed at its deadline.
+// run, or its last attempt had to be killed. One that ended at its deadline harmed nobody.
 func alone(j *queue.Job) bool {
-	return j.Crashes > 0 || j.Attempt > 1 && j.LastError != nil && j.LastError.Kind == abi.KindDeadline
+	return j.Crashes > 0 || j.Attempt > 1 && j.LastError != nil && j.LastError.Kind == abi.KindKilled
 }
 
 // effectiveLimits lays the version's limits over the defaults, and the job's timeout over both.

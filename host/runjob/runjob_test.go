@@ -134,9 +134,10 @@ func TestAlone(t *testing.T) {
 	}{
 		{queue.Job{Attempt: 1}, false},
 		{queue.Job{Attempt: 1, Crashes: 1}, true},
-		{queue.Job{Attempt: 2, LastError: &queue.JobError{Kind: "deadline"}}, true},
+		{queue.Job{Attempt: 2, LastError: &queue.JobError{Kind: "killed"}}, true},
+		{queue.Job{Attempt: 2, LastError: &queue.JobError{Kind: "deadline"}}, false},
 		{queue.Job{Attempt: 2, LastError: &queue.JobError{Kind: "trap"}}, false},
-		{queue.Job{Run: 2, Attempt: 1, LastError: &queue.JobError{Kind: "deadline"}}, false}, // of the run before
+		{queue.Job{Run: 2, Attempt: 1, LastError: &queue.JobError{Kind: "killed"}}, false}, // of the run before
 	} {
 		if got := alone(&c.job); got != c.want {
 			t.Errorf("%+v: %t, want %t", c.job, got, c.want)

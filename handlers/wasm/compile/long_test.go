@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"bytes"
 	"os"
 	"testing"
 
@@ -41,15 +40,11 @@ func TestCase078DefaultLimits(t *testing.T) {
 	if os.Getenv("TASKHOST_TEST_LONG") == "" {
 		t.Skip("takes more than a minute of processor time; set TASKHOST_TEST_LONG=1")
 	}
-	one := func(code []byte) []byte {
-		var m wt.Builder
-		m.Func(nil, nil, []wt.Local{{Count: 1, Type: wt.I32}}, code)
-		return m.Reactor(nil, wt.I32Const(0))
-	}
-	table := wt.Code([]byte{wt.OpBlock, wt.BlockEmpty}, wt.I32Const(0), []byte{wt.OpBrTable}, wt.Uleb(16000), make([]byte, 16001), []byte{wt.OpEnd})
-	branch := wt.Code(wt.I32Const(0), []byte{wt.OpIf, wt.BlockEmpty}, wt.LocalGet(0), wt.I32Const(1), []byte{wt.OpI32Add}, wt.LocalSet(0), []byte{wt.OpEnd})
 	b := newBench(t, Options{}, "compile")
-	b.refuses(t, one(bytes.Repeat(table, 60)), "compile limit")
-	b.refuses(t, one(bytes.Repeat(branch, 80_000)), "compile limit")
+	for _, bomb := range wt.Bombs() {
+		if bomb.Costly {
+			b.refuses(t, bomb.Module, bomb.Want...)
+		}
+	}
 	t.Log(b.logs)
 }

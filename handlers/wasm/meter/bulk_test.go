@@ -45,6 +45,20 @@ func bulkModule() []byte {
 	return b.Module()
 }
 
+// bulkWithoutArguments exports operations over several pieces that a fuzzer can change.
+func bulkWithoutArguments() []byte {
+	var b wt.Builder
+	b.Memory(memoryPages)
+	b.ExportMemory("memory")
+	segment := b.PassiveData(make([]byte, 70_000-1<<10))
+	b.Global(wt.I32, true, wt.I32Const(1))
+	for i, code := range [][]byte{wt.Ops(0xfc, 11, 0), wt.Ops(0xfc, 10, 0, 0), wt.Ops(0xfc, 8, byte(segment), 0)} {
+		b.ExportFunc(fmt.Sprint("bulk", i), b.Func(nil, []byte{wt.I32}, nil, wt.I32Const(5), wt.I32Const(9), wt.GlobalGet(0), wt.I32Const(66_000), wt.Ops(0x6a), code,
+			wt.I32Const(70_000), wt.I32Load(0)))
+	}
+	return b.Module()
+}
+
 // Memory operations in pieces do what they do in one: all of it, or nothing and a trap, whichever way source and destination overlap.
 func TestMemoryOperationsInPieces(t *testing.T) {
 	t.Parallel()

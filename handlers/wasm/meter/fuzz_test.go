@@ -20,6 +20,7 @@ func FuzzInstrument(f *testing.F) {
 	var b wt.Builder
 	f.Add(run(&b, nil, wt.Forever()))
 	f.Add(allSegments())
+	f.Add(bulkWithoutArguments())
 	f.Add(wt.EchoReactor())
 	f.Add(wt.Preamble())
 	f.Fuzz(func(t *testing.T, module []byte) {
@@ -38,7 +39,7 @@ func FuzzInstrument(f *testing.F) {
 		}
 		config := wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(20)
 		original, metered := newHost(t, config, false, 0), newHost(t, config, true, 1000)
-		metered.limit = 20_000
+		metered.limit = 50_000
 		if compiled, err := original.rt.CompileModule(t.Context(), module); err != nil {
 			return
 		} else if len(compiled.ImportedFunctions()) > 0 {
@@ -71,7 +72,7 @@ func FuzzInstrument(f *testing.F) {
 // and lengths say before it looks whether they can be true.
 func harmless(module []byte) bool {
 	sections, err := wasmbin.Sections(module)
-	if err != nil || len(module) > 1<<16 {
+	if err != nil || len(module) > 1<<17 {
 		return false
 	}
 	for _, s := range sections {

@@ -43,7 +43,7 @@ const (
 func generate(seed uint64, count bool) []byte {
 	g := &generator{r: rand.New(rand.NewPCG(seed, 1)), count: count}
 	var b wt.Builder
-	b.Memory(1, 2)
+	b.Memory(3, 4)
 	b.Global(wt.I32, true, wt.I32Const(budget))
 	b.Global(wt.I64, true, wt.I64Const(0))
 	b.Global(wt.I32, true, wt.I32Const(7))
@@ -450,6 +450,13 @@ func (g *generator) bulk() {
 		g.ops(wt.I32Const(0x3ff))
 		g.op(0x71)
 	}
+	if g.r.IntN(3) == 0 { // more than a page, mostly in bounds
+		small = func() {
+			g.value(wt.I32)
+			g.ops(wt.I32Const(0x1ffff))
+			g.op(0x71)
+		}
+	}
 	small()
 	small()
 	switch g.r.IntN(4) {
@@ -460,7 +467,11 @@ func (g *generator) bulk() {
 		small()
 		g.op(0xfc, 10, 0, 0) // memory.copy
 	case 2:
-		g.ops(wt.I32Const(int32(g.r.IntN(20))))
+		if g.r.IntN(2) == 0 {
+			small()
+		} else {
+			g.ops(wt.I32Const(int32(g.r.IntN(20))))
+		}
 		g.op(0xfc, 8, 0, 0) // memory.init
 	case 3:
 		g.op(wt.OpDrop)

@@ -161,7 +161,7 @@ func (f *flight) overdue(ctx context.Context) handlers.Outcome {
 	if ctx.Err() != nil {
 		return interrupted(context.Cause(ctx), took)
 	}
-	return handlers.Outcome{Kind: handlers.OutcomeRetry, RetryAfter: -1, Duration: took, Error: &handlers.Error{Kind: abi.KindDeadline,
+	return handlers.Outcome{Kind: handlers.OutcomeRetry, RetryAfter: -1, Duration: took, Error: &handlers.Error{Kind: abi.KindKilled,
 		Message: fmt.Sprintf("deadline exceeded: it was killed after %s", took.Round(time.Millisecond))}}
 }
 

@@ -251,7 +251,7 @@ func TestUnstoppableIsKilled(t *testing.T) {
 	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 })
 	inv := invocation(nil, 300*time.Millisecond)
 	out := p.Invoke(t.Context(), inv, artifact)
-	if late := time.Since(inv.Deadline); out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindDeadline || late > 500*time.Millisecond {
+	if late := time.Since(inv.Deadline); out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindKilled || late > 500*time.Millisecond {
 		t.Errorf("%s %v, %s after the deadline", out.Kind, out.Error, late)
 	}
 	waitFor(t, p, func(s Stats) bool { return s.Killed == 1 && s.Crashed+s.Violations == 0 })
@@ -286,7 +286,7 @@ func TestNeighboursAreInterrupted(t *testing.T) {
 	}
 	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 && s.Runners[0].Busy == 2 })
 	out := p.Invoke(t.Context(), invocation(nil, 200*time.Millisecond), loop)
-	if out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindDeadline {
+	if out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindKilled {
 		t.Errorf("%s %v", out.Kind, out.Error)
 	}
 	for range 2 {
