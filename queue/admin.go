@@ -9,7 +9,8 @@ import (
 // job exactly as for one that does not exist.
 type Jobs interface {
 	GetJob(ctx context.Context, tenant, id string) (*Job, error)
-	// ListJobs returns matching jobs, newest first, without payload, result and attempts.
+	// ListJobs returns matching jobs in the order of their creation, newest first unless f.OldestFirst, without payload, result
+	// and attempts. See JobPage for what a page promises.
 	ListJobs(ctx context.Context, f JobFilter) (JobPage, error)
 	// CancelJob ends a waiting job at once; a running one is marked and its holder learns it from Extend. The returned
 	// job tells which. ErrConflict (*StateError) when the job is terminal already, unless it is cancelled.
@@ -25,25 +26,6 @@ type Jobs interface {
 type Watch struct {
 	C    <-chan struct{}
 	Stop func() // safe to call twice
-}
-
-// JobFilter selects jobs of one tenant. Zero fields do not filter.
-type JobFilter struct {
-	Tenant string
-	States []State
-	Queue  string
-	Type   string
-	Labels map[string]string // all must match
-	Query  string            // substring of the last error's message or of the id
-	Since  time.Time         // created at or after
-	Cursor string            // from JobPage.Next
-	Limit  int               // 1–500; 0 = 50
-}
-
-// JobPage is one page of a list. Next is empty on the last page.
-type JobPage struct {
-	Jobs []*Job
-	Next string
 }
 
 // Notes stores what a running handler says about itself; every call is fenced by the reservation and answers

@@ -66,6 +66,9 @@ const (
 	LimitationDurability Limitation = "durability"
 	// LimitationLimits: max_running, max_per_key, rates and concurrency keys are refused with an ErrInvalid.
 	LimitationLimits Limitation = "limits"
+	// LimitationListOrder: where a tenant has many ready jobs (the store says how many), they are listed behind all others, queue by
+	// queue, and not strictly in the order of their creation.
+	LimitationListOrder Limitation = "list_order"
 )
 
 // View is the set of queues a host subscribes to, for every tenant. No names means all queues.

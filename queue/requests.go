@@ -93,33 +93,6 @@ func ValidLogLevel(level string) error {
 	return &InvalidError{Field: "level", Reason: fmt.Sprintf("must be debug, info, warn or error, got %q", level)}
 }
 
-// Bounds of a page of jobs.
-const (
-	ListLimitDefault = 50
-	ListLimitMax     = 500
-)
-
-// Validate checks a filter of ListJobs.
-func (f *JobFilter) Validate() error {
-	if err := ValidName("tenant", f.Tenant); err != nil {
-		return err
-	}
-	for _, s := range f.States {
-		if !slices.Contains(States(), s) {
-			return &InvalidError{Field: "state", Reason: fmt.Sprintf("must be one of %v, got %q", States(), string(s))}
-		}
-	}
-	if f.Limit < 0 || f.Limit > ListLimitMax {
-		return &InvalidError{Field: "limit", Reason: fmt.Sprintf("must be between 1 and %d, got %d", ListLimitMax, f.Limit)}
-	}
-	if f.Cursor != "" {
-		if _, ok := ParseID(JobIDPrefix, f.Cursor); !ok {
-			return &InvalidError{Field: "cursor", Reason: fmt.Sprintf("must come from an earlier page, got %.64q", f.Cursor)}
-		}
-	}
-	return nil
-}
-
 // JobIDPrefix is what the id of a job begins with, before "_".
 const JobIDPrefix = "job"
 

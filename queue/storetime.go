@@ -17,3 +17,12 @@ func After(now time.Time, d time.Duration) time.Time {
 	}
 	return Millis(now).Add(d)
 }
+
+// MillisUp is the first whole millisecond since 1970 that is not before t.
+func MillisUp(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if time.UnixMilli(ms).Before(t) {
+		ms++
+	}
+	return ms
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,33 +18,32 @@ type JobPath struct {
 	ID string `path:"id" doc:"job id" example:"job_01kb6x3v9se5h9r3t7d4m1n8qa"`
 }
 
-// JobList is one page of jobs, newest first, without payloads, results and attempts.
+// JobList is one page of jobs, without payloads, results and attempts.
 type JobList struct {
 	Jobs       []Job `json:"jobs"`
-	NextCursor Text  `json:"next_cursor" doc:"cursor of the next page, null on the last one"`
+	NextCursor Text  `json:"next_cursor" doc:"cursor of the next page, null on the last one; a page looks at a bounded number of jobs, so with a filter that few match it may be short or empty and still have a next one"`
 }
 
-// listInput is the input of GET /v1/jobs and GET /v1/dlq.
+// JobSelection is what selects jobs in a query, but for their state.
+type JobSelection struct {
+	call
+	Queue          string `query:"queue"`
+	Type           string `query:"type"`
+	Query          string `query:"q" doc:"part of the job's id or of its last error"`
+	Fingerprint    string `query:"error_fingerprint" doc:"fingerprint of the last error"`
+	Since          string `query:"since" doc:"created at or after this time" example:"2026-11-30T03:00:00Z"`
+	Before         string `query:"before" doc:"created before this time"`
+	FinishedSince  string `query:"finished_since" doc:"finished at or after this time"`
+	FinishedBefore string `query:"finished_before" doc:"finished before this time"`
+	Order          string `query:"order" enum:"newest,oldest" doc:"which jobs come first, by creation; default newest"`
+	Cursor         string `query:"cursor" doc:"next_cursor of the page before"`
+	Limit          string `query:"limit" doc:"1 to 500 jobs; default 50"`
+}
+
+// listInput is the input of GET /v1/jobs; GET /v1/dlq has no state, which is dead.
 type listInput struct {
-	call
-	State  string `query:"state" doc:"one state, or several joined by commas" example:"ready,running"`
-	Queue  string `query:"queue"`
-	Type   string `query:"type"`
-	Query  string `query:"q" doc:"part of the job's id or of its last error"`
-	Since  string `query:"since" doc:"created at or after this time" example:"2026-11-30T03:00:00Z"`
-	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
-	Limit  string `query:"limit" doc:"1 to 500 jobs; default 50"`
-}
-
-// dlqInput is listInput without a state, which is dead.
-type dlqInput struct {
-	call
-	Queue  string `query:"queue"`
-	Type   string `query:"type"`
-	Query  string `query:"q" doc:"part of the job's id or of its last error"`
-	Since  string `query:"since" doc:"created at or after this time"`
-	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
-	Limit  string `query:"limit" doc:"1 to 500 jobs; default 50"`
+	JobSelection
+	State string `query:"state" doc:"one state, or several joined by commas" example:"ready,running"`
 }
 
 type jobAnswer struct{ Body Job }
@@ -69,15 +69,14 @@ func (s *Server) readRoutes() {
 		Schema: &huma.Schema{Type: huma.TypeString},
 	}
 	register(s, route{
-		id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", summary: "List jobs, newest first",
+		id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", summary: "List jobs",
 		extra: []*huma.Param{labels},
 	}, s.listJobs)
 	register(s, route{
-		id: "list-dead", method: http.MethodGet, path: "/v1/dlq", tag: "dlq", summary: "List dead jobs, newest first",
+		id: "list-dead", method: http.MethodGet, path: "/v1/dlq", tag: "dlq", summary: "List dead jobs",
 		extra: []*huma.Param{labels},
-	}, func(ctx context.Context, in *dlqInput) (*jobListAnswer, error) {
-		return s.listJobs(ctx, &listInput{call: in.call, State: string(queue.StateDead), Queue: in.Queue, Type: in.Type,
-			Query: in.Query, Since: in.Since, Cursor: in.Cursor, Limit: in.Limit})
+	}, func(ctx context.Context, in *JobSelection) (*jobListAnswer, error) {
+		return s.listJobs(ctx, &listInput{JobSelection: *in, State: string(queue.StateDead)})
 	})
 	register(s, route{
 		id: "get-job", method: http.MethodGet, path: "/v1/jobs/{id}", tag: "jobs", summary: "Show one job, now or when it is finished",
@@ -179,7 +178,8 @@ func (s *Server) listJobs(ctx context.Context, in *listInput) (*jobListAnswer, e
 }
 
 func (in *listInput) filter() (queue.JobFilter, error) {
-	f := queue.JobFilter{Tenant: in.tenant, Queue: in.Queue, Type: in.Type, Query: in.Query, Cursor: in.Cursor, Limit: pageDefault}
+	f := queue.JobFilter{Tenant: in.tenant, Queue: in.Queue, Type: in.Type, Query: in.Query, ErrorFingerprint: in.Fingerprint,
+		Cursor: in.Cursor, Limit: pageDefault}
 	var err error
 	if f.States, err = parseStates(in.State); err != nil {
 		return f, err
@@ -191,13 +191,26 @@ func (in *listInput) filter() (queue.JobFilter, error) {
 			}
 		}
 	}
-	if _, ok := queue.ParseID("job", in.Cursor); in.Cursor != "" && !ok {
-		return f, invalid("cursor", "%.60q is not a next_cursor of this list", in.Cursor)
-	}
-	if in.Since != "" {
-		if f.Since, err = parseInstant("since", in.Since); err != nil {
+	for _, t := range [...]struct {
+		field, text string
+		to          *time.Time
+	}{
+		{"since", in.Since, &f.Since}, {"before", in.Before, &f.Before},
+		{"finished_since", in.FinishedSince, &f.FinishedSince}, {"finished_before", in.FinishedBefore, &f.FinishedBefore},
+	} {
+		if t.text == "" {
+			continue
+		}
+		if *t.to, err = parseInstant(t.field, t.text); err != nil {
 			return f, err
 		}
+	}
+	switch in.Order {
+	case "", "newest":
+	case "oldest":
+		f.OldestFirst = true
+	default:
+		return f, invalid("order", "must be newest or oldest, got %.40q", in.Order)
 	}
 	if f.Limit, err = parsePage(in.Limit); err != nil {
 		return f, err

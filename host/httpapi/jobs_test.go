@@ -35,16 +35,22 @@ func TestListJobs(t *testing.T) {
 		return strings.Join(got, ",")
 	}
 	for query, want := range map[string][]string{
-		"":                                  all,
-		"type=a":                            {all[0], all[2], all[4]},
-		"label.n=3":                         {all[1]},
-		"label.n=3&type=a":                  nil,
-		"state=ready&limit=500":             all,
-		"state=running,dead":                nil,
-		"queue=other":                       nil,
-		"q=" + all[3]:                       {all[3]},
-		"since=2026-11-30T03:00:03Z":        all[:2],
-		"since=2026-11-30T04:00:03%2B01:00": all[:2],
+		"":                                     all,
+		"type=a":                               {all[0], all[2], all[4]},
+		"label.n=3":                            {all[1]},
+		"label.n=3&type=a":                     nil,
+		"state=ready&limit=500":                all,
+		"state=running,dead":                   nil,
+		"queue=other":                          nil,
+		"q=" + all[3]:                          {all[3]},
+		"since=2026-11-30T03:00:03Z":           all[:2],
+		"since=2026-11-30T04:00:03%2B01:00":    all[:2],
+		"before=2026-11-30T03:00:03Z":          all[2:],
+		"finished_since=2026-11-30T03:00:00Z":  nil,
+		"finished_before=2036-11-30T03:00:00Z": nil,
+		"error_fingerprint=00000000":           nil,
+		"order=newest":                         all,
+		"order=oldest&limit=1":                 all[len(all)-1:],
 	} {
 		if got := ids(list(query)); got != strings.Join(want, ",") {
 			t.Errorf("%s: %s, want %s", query, got, want)
@@ -67,7 +73,8 @@ func TestListJobs(t *testing.T) {
 	}
 	for query, field := range map[string]string{
 		"limit=0": "limit", "limit=501": "limit", "limit=x": "limit", "state=done": "state", "state=ready,": "state", "queue=%7B": "queue",
-		"type=a%20b": "type", "since=yesterday": "since", "cursor=x": "cursor", "label.=1": "label.", "tenant=other": "tenant", "type=a&type=b": "type",
+		"type=a%20b": "type", "since=yesterday": "since", "before=x": "before", "finished_since=1": "finished_since",
+		"finished_before=1": "finished_before", "order=up": "order", "cursor=x": "cursor", "label.=1": "label.", "tenant=other": "tenant", "type=a&type=b": "type",
 	} {
 		s.send("GET", "/v1/jobs?"+query, nil).wantProblem(400, httpapi.CodeInvalid, field)
 	}
@@ -76,7 +83,7 @@ func TestListJobs(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	var l httpapi.JobList
-	s.send("GET", "/v1/dlq?type=z&q=width", nil).want(200).into(&l)
+	s.send("GET", "/v1/dlq?type=z&q=width&finished_since=2026-11-30T03:00:00Z", nil).want(200).into(&l)
 	if ids(l) != dead || l.Jobs[0].LastError.Message != "bad width 0" || l.Jobs[0].LastError.Fingerprint == "" {
 		t.Errorf("%+v", l)
 	}

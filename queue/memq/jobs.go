@@ -3,7 +3,6 @@ package memq
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/taskhost/taskhost/queue"
 )
@@ -30,12 +29,17 @@ func (s *Store) ListJobs(ctx context.Context, f queue.JobFilter) (queue.JobPage,
 	if err := f.Validate(); err != nil {
 		return queue.JobPage{}, err
 	}
-	limit := f.Limit
-	if limit == 0 {
-		limit = queue.ListLimitDefault
+	if _, ok := queue.ParseID(queue.JobIDPrefix, f.Cursor); f.Cursor != "" && !ok {
+		return queue.JobPage{}, queue.BadCursor(f.Cursor)
 	}
-	matching := s.pick(func(r *record) bool { return matches(r, f) })
-	slices.Reverse(matching) // newest first
+	limit := f.PageLimit()
+	matching := s.pick(func(r *record) bool {
+		behind := f.Cursor == "" || (r.job.ID > f.Cursor) == f.OldestFirst && r.job.ID != f.Cursor
+		return behind && f.Matches(&r.job)
+	})
+	if !f.OldestFirst {
+		slices.Reverse(matching)
+	}
 	var page queue.JobPage
 	for _, r := range matching {
 		if len(page.Jobs) == limit {
@@ -45,23 +49,6 @@ func (s *Store) ListJobs(ctx context.Context, f queue.JobFilter) (queue.JobPage,
 		page.Jobs = append(page.Jobs, r.preview())
 	}
 	return page, nil
-}
-
-func matches(r *record, f queue.JobFilter) bool {
-	j := &r.job
-	for k, v := range f.Labels {
-		if got, ok := j.Labels[k]; !ok || got != v {
-			return false
-		}
-	}
-	inQuery := strings.Contains(j.ID, f.Query) || j.LastError != nil && strings.Contains(j.LastError.Message, f.Query)
-	return j.Tenant == f.Tenant &&
-		(len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
-		(f.Queue == "" || j.Queue == f.Queue) &&
-		(f.Type == "" || j.Type == f.Type) &&
-		inQuery &&
-		!j.CreatedAt.Before(f.Since) &&
-		(f.Cursor == "" || j.ID < f.Cursor)
 }
 
 // CancelJob implements queue.Jobs.

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,6 +109,16 @@ func jobsFilter(f *fixture) {
 		{queue.JobFilter{Query: c[6:]}, []string{c}},
 		{queue.JobFilter{Since: f.get(b).CreatedAt}, []string{c, b}},
 		{queue.JobFilter{Since: f.get(c).CreatedAt.Add(time.Hour)}, nil},
+		{queue.JobFilter{Before: f.get(b).CreatedAt}, []string{a}},
+		{queue.JobFilter{Since: f.get(a).CreatedAt, Before: f.get(b).CreatedAt.Add(time.Millisecond)}, []string{c, b, a}},
+		{queue.JobFilter{Since: f.get(a).CreatedAt.Add(1), Before: f.get(b).CreatedAt.Add(1)}, []string{c, b}}, // times between milliseconds
+		{queue.JobFilter{Since: f.get(a).CreatedAt, Before: f.get(a).CreatedAt}, nil},
+		{queue.JobFilter{FinishedSince: f.get(b).FinishedAt}, []string{b}},
+		{queue.JobFilter{FinishedSince: f.get(b).FinishedAt.Add(1)}, nil},
+		{queue.JobFilter{FinishedBefore: f.get(b).FinishedAt.Add(1)}, []string{b}}, // not those that are not finished
+		{queue.JobFilter{FinishedBefore: f.get(b).FinishedAt}, nil},
+		{queue.JobFilter{ErrorFingerprint: queue.ErrorFingerprint(f.get(b).LastError)}, []string{b}},
+		{queue.JobFilter{ErrorFingerprint: "0000"}, nil},
 		{queue.JobFilter{Queue: "q2", Labels: map[string]string{"k": "w"}, Cursor: c}, nil},
 		{queue.JobFilter{Tenant: "nobody"}, nil},
 	}
@@ -118,6 +129,25 @@ func jobsFilter(f *fixture) {
 		}
 		if strings.Join(got, " ") != strings.Join(tc.want, " ") {
 			f.Errorf("ListJobs(%+v) = %v, want %v", tc.filter, got, tc.want)
+		}
+		if tc.filter.Cursor != "" {
+			continue
+		}
+		up := tc.filter
+		up.OldestFirst, up.Limit = true, 1
+		got = got[:0]
+		for {
+			page := f.list(up)
+			for _, j := range page.Jobs {
+				got = append(got, j.ID)
+			}
+			if up.Cursor = page.Next; up.Cursor == "" {
+				break
+			}
+		}
+		slices.Reverse(got)
+		if strings.Join(got, " ") != strings.Join(tc.want, " ") {
+			f.Errorf("the oldest first, one by one, backwards: ListJobs(%+v) = %v, want %v", up, got, tc.want)
 		}
 	}
 }
@@ -244,6 +274,7 @@ func jobsBadFilter(f *fixture) {
 		"limit 501":          {Tenant: "acme", Limit: queue.ListLimitMax + 1},
 		"limit -1":           {Tenant: "acme", Limit: -1},
 		"a bad state":        {Tenant: "acme", States: []queue.State{"lost"}},
+		"a long cursor":      {Tenant: "acme", Cursor: strings.Repeat("x", queue.CursorMax+1)},
 		"nonsense as cursor": {Tenant: "acme", Cursor: "zzz"},
 	} {
 		_, err := f.jobs.ListJobs(f.ctx, flt)

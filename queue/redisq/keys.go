@@ -36,7 +36,7 @@ package redisq
 //   - served is a HASH per tenant. It is for people: the rule uses tags (FAIRNESS.md), so that absence gives no credit.
 //   - weights live in conf and over, with the other settings.
 //   - dlq is a ZSET per tenant ordered by id, so that a million dead jobs can be paged; jobs holds ended jobs only: pending
-//     ones are listed from their lines, which costs nothing while they run through.
+//     ones are listed from their lines, which costs nothing while they run through (list.go).
 //   - queues is what served holds; workers register as records.
 const (
 	keyWatching = "watching"
@@ -46,6 +46,9 @@ const (
 	keyEnded    = "jobs:"
 	keyDelayed  = "delayed:"
 	keyRecord   = "rec:"
+	keyMessage  = "msg:"
+	keyLines    = "lines:"
+	keyReady    = "ready:"
 )
 
 // PrefixDefault begins every key unless the URL or the options name another prefix.

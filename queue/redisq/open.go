@@ -28,6 +28,8 @@ type Store struct {
 	blocked blockers
 	watches watches
 
+	listScan, listReady int // bounds of a page, see list.go
+
 	enqueues chan *enqueueCall
 	life     context.Context
 	end      context.CancelCauseFunc
@@ -65,7 +67,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{options: c, o: o, prefix: prefix, limits: o.Limits, clock: o.Clock, scripts: scripts, lanes: l,
-		enqueues: make(chan *enqueueCall, enqueueWaiting)}
+		listScan: listScan, listReady: listReady, enqueues: make(chan *enqueueCall, enqueueWaiting)}
 	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.OnConnect = s.connected
 	s.client = redis.NewClient(c)
@@ -124,7 +126,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 
 // Capabilities implements queue.Queue.
 func (s *Store) Capabilities() queue.Capabilities {
-	return queue.Capabilities{Name: "redis", Durability: s.server.durability, Limitations: []queue.Limitation{queue.LimitationLimits}}
+	return queue.Capabilities{Name: "redis", Durability: s.server.durability, Limitations: []queue.Limitation{queue.LimitationLimits, queue.LimitationListOrder}}
 }
 
 // Close implements queue.Queue.

@@ -1,20 +1,29 @@
 package sqliteq
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/taskhost/taskhost/queue"
 )
 
-// ListJobs implements queue.Jobs. It reads three sources, each newest first, and merges them: waiting and running jobs,
-// and finished ones. Job numbers rise with ids, so a page is a range of job numbers.
+// What a page may look at, per source: listWork units, of which a row whose job is decoded costs listDecoded and one of
+// another tenant or queue a single unit: some 50 ms.
+const (
+	listWork    = 40_000
+	listDecoded = 10
+)
+
+// ListJobs implements queue.Jobs. It reads two sources in the order of job numbers, which rise with ids, and merges them:
+// waiting and running jobs, and finished ones.
 //
-// Waiting jobs have no index by tenant, which every enqueue would pay for: a tenant with few waiting jobs behind a
-// large backlog of others costs a scan of that backlog (a tenant with none costs nothing).
+// Waiting jobs have no index by tenant, which every enqueue would pay for: a tenant with few waiting jobs behind a large
+// backlog of others finds them after some pages without a job.
 func (s *Store) ListJobs(ctx context.Context, f queue.JobFilter) (queue.JobPage, error) {
 	if err := s.enter(ctx); err != nil {
 		return queue.JobPage{}, err
@@ -22,19 +31,24 @@ func (s *Store) ListJobs(ctx context.Context, f queue.JobFilter) (queue.JobPage,
 	if err := f.Validate(); err != nil {
 		return queue.JobPage{}, err
 	}
-	l := &lister{s: s, f: &f, limit: f.Limit, before: never}
-	if l.limit == 0 {
-		l.limit = queue.ListLimitDefault
+	l := &lister{s: s, f: &f, limit: f.PageLimit(), from: never, work: s.listWork}
+	if f.OldestFirst {
+		l.from = -1
 	}
 	if f.Cursor != "" {
-		if _, seq, ok := s.ids.parse(f.Cursor); ok {
-			l.before = seq
+		_, seq, ok := s.ids.parse(f.Cursor)
+		if !ok {
+			return queue.JobPage{}, queue.BadCursor(f.Cursor)
 		}
+		l.from = seq
 	}
 	if !l.snapshot() {
 		return queue.JobPage{}, nil
 	}
 	err := s.read(ctx, func(c *conn) error {
+		if err := l.skip(ctx, c); err != nil {
+			return err
+		}
 		if err := l.waiting(ctx, c); err != nil {
 			return err
 		}
@@ -43,13 +57,7 @@ func (s *Store) ListJobs(ctx context.Context, f queue.JobFilter) (queue.JobPage,
 	if err != nil {
 		return queue.JobPage{}, err
 	}
-	slices.SortFunc(l.found, func(a, b *queue.Job) int { return strings.Compare(b.ID, a.ID) })
-	page := queue.JobPage{Jobs: l.found}
-	if len(l.found) > l.limit {
-		page.Jobs = l.found[:l.limit]
-		page.Next = page.Jobs[l.limit-1].ID
-	}
-	return page, nil
+	return l.page(), nil
 }
 
 // lister is one ListJobs on its way.
@@ -57,13 +65,32 @@ type lister struct {
 	s       *Store
 	f       *queue.JobFilter
 	limit   int
-	before  int64 // job numbers below this
+	work    int   // units per source
+	from    int64 // job numbers behind this: below it, or above it for the oldest first
 	tenant  *tenantState
 	queues  map[int64]*queueState
 	running map[int64]jobView
 	live    bool // the tenant, or the queue asked for, has jobs that are not finished
 	onlyQ   *queueState
-	found   []*queue.Job
+	found   []foundJob
+	stopped *place // the nearest place at which a source was left
+}
+
+type foundJob struct {
+	seq int64
+	job *queue.Job
+}
+
+// place is a job number with the birth that belongs to it, which make a cursor.
+type place struct {
+	seq   int64
+	birth birth
+}
+
+// source is one of the two lists that are merged.
+type source struct {
+	work  int
+	taken int
 }
 
 // snapshot notes what memory knows; false when nothing can match. Running jobs are noted before the database is read: a
@@ -90,7 +117,7 @@ func (l *lister) snapshot() bool {
 			l.live = true
 		}
 	}
-	if l.wants(queue.StateRunning, queue.StateReady, queue.StateScheduled) {
+	if l.f.Wants(queue.StateRunning, queue.StateReady, queue.StateScheduled) {
 		for seq, r := range s.running {
 			if r.q.tenant == l.tenant {
 				l.running[seq] = r.view()
@@ -100,100 +127,189 @@ func (l *lister) snapshot() bool {
 	return true
 }
 
-// wants reports whether the filter admits one of the states.
-func (l *lister) wants(states ...queue.State) bool {
-	if len(l.f.States) == 0 {
-		return true
+// skip goes to the end of the time range at which the list begins.
+func (l *lister) skip(ctx context.Context, c *conn) error {
+	at := l.f.Before
+	if l.f.OldestFirst {
+		at = l.f.Since
 	}
-	return slices.ContainsFunc(states, func(s queue.State) bool { return slices.Contains(l.f.States, s) })
+	if at.IsZero() {
+		return nil
+	}
+	seq, err := l.firstAt(ctx, c, at)
+	if l.f.OldestFirst {
+		l.from = max(l.from, seq-1)
+	} else {
+		l.from = min(l.from, seq)
+	}
+	return err
+}
+
+// firstAt returns a number that parts the tenant's jobs created before at from those created later. Births rise with
+// numbers, so it is found by halving.
+func (l *lister) firstAt(ctx context.Context, c *conn, at time.Time) (int64, error) {
+	ms := queue.MillisUp(at)
+	low, high := int64(0), int64(seqMax+1)
+	for low < high {
+		mid := low + (high-low)/2
+		next := place{seq: never}
+		note := func(row []driver.Value) error {
+			if seq := asInt(row[0]); seq < next.seq {
+				next = place{seq, birth(asInt(row[1]))}
+			}
+			return nil
+		}
+		if err := c.query(ctx, sqlFinishedNext, note, l.tenant.id, mid); err != nil {
+			return 0, err
+		}
+		if err := c.query(ctx, sqlJobsNext, note, mid); err != nil {
+			return 0, err
+		}
+		if next.seq == never || next.birth.time().UnixMilli() >= ms {
+			high = mid
+		} else {
+			low = next.seq + 1
+		}
+	}
+	return low, nil
 }
 
 func (l *lister) waiting(ctx context.Context, c *conn) error {
-	if !l.live && len(l.running) == 0 || !l.wants(queue.StateRunning, queue.StateReady, queue.StateScheduled) {
+	if !l.live && len(l.running) == 0 || !l.f.Wants(queue.StateRunning, queue.StateReady, queue.StateScheduled) {
 		return nil
 	}
-	n := 0
+	src := &source{work: l.work}
 	each := func(row []driver.Value) error {
-		q := l.queues[asInt(row[1])]
-		if q == nil {
-			return nil
+		at := place{asInt(row[0]), birth(asInt(row[3]))}
+		if l.queues[asInt(row[1])] == nil {
+			return l.passed(src, at, 1)
 		}
-		v, runs := l.running[asInt(row[0])]
+		v, runs := l.running[at.seq]
 		if !runs {
 			v = *l.s.scanJob(row).view()
 		}
-		return l.add(&v, &n)
+		return l.add(src, &v)
 	}
-	if l.onlyStates(queue.StateRunning) { // no need to look at the backlog
-		seqs := make([]int64, 0, len(l.running))
-		for seq := range l.running {
-			seqs = append(seqs, seq)
-		}
-		slices.SortFunc(seqs, func(a, b int64) int { return int(b - a) })
-		for _, seq := range seqs {
-			v := l.running[seq]
-			if l.queues[v.q.id] == nil || seq >= l.before {
-				continue
-			}
-			if err := l.add(&v, &n); errors.Is(err, errStop) {
-				break
-			} else if err != nil {
-				return err
-			}
-		}
-		return nil
+	if !l.f.Wants(queue.StateReady, queue.StateScheduled) { // no need to look at the backlog
+		return l.runningOnly(src)
 	}
+	down, up := sqlJobsDown, sqlJobsUp
+	args := []driver.Value{l.from}
 	if l.onlyQ != nil {
-		return c.query(ctx, sqlJobsDownQueue, each, l.before, l.onlyQ.id)
+		down, up = sqlJobsDownQueue, sqlJobsUpQueue
+		args = append(args, l.onlyQ.id)
 	}
-	return c.query(ctx, sqlJobsDown, each, l.before)
+	return c.query(ctx, l.text(down, up), each, args...)
 }
 
-func (l *lister) onlyStates(states ...queue.State) bool {
-	return len(l.f.States) > 0 && !slices.ContainsFunc(l.f.States, func(s queue.State) bool { return !slices.Contains(states, s) })
+// text is the statement for the direction of the list.
+func (l *lister) text(down, up string) string {
+	if l.f.OldestFirst {
+		return up
+	}
+	return down
+}
+
+func (l *lister) runningOnly(src *source) error {
+	seqs := make([]int64, 0, len(l.running))
+	for seq := range l.running {
+		seqs = append(seqs, seq)
+	}
+	slices.SortFunc(seqs, l.order)
+	for _, seq := range seqs {
+		v := l.running[seq]
+		if l.queues[v.q.id] == nil || l.order(seq, l.from) <= 0 {
+			continue
+		}
+		if err := l.add(src, &v); errors.Is(err, errStop) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order compares two job numbers in the order of the list.
+func (l *lister) order(a, b int64) int {
+	if l.f.OldestFirst {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Compare(b, a)
 }
 
 func (l *lister) finished(ctx context.Context, c *conn) error {
-	if !l.wants(queue.StateSucceeded, queue.StateDead, queue.StateCancelled, queue.StateExpired) {
+	if !l.f.Wants(queue.StateSucceeded, queue.StateDead, queue.StateCancelled, queue.StateExpired) {
 		return nil
 	}
-	text := sqlFinishedDown
-	if l.onlyStates(queue.StateDead, queue.StateRunning, queue.StateReady, queue.StateScheduled) {
-		text = sqlDeadDown
+	text := l.text(sqlFinishedDown, sqlFinishedUp)
+	if !l.f.Wants(queue.StateSucceeded, queue.StateCancelled, queue.StateExpired) {
+		text = l.text(sqlDeadDown, sqlDeadUp)
 	}
-	n := 0
+	src := &source{work: l.work}
 	return c.query(ctx, text, func(row []driver.Value) error {
 		if l.f.Queue != "" && l.queues[asInt(row[2])] == nil {
-			return nil
+			return l.passed(src, place{asInt(row[1]), birth(asInt(row[5]))}, 1)
 		}
-		return l.add(&l.s.scanFinished(row).jobView, &n)
-	}, l.tenant.id, l.before)
+		return l.add(src, &l.s.scanFinished(row).jobView)
+	}, l.tenant.id, l.from)
 }
 
-// add takes a job that matches; it ends the source after one more than a page, or when all others are too old.
-func (l *lister) add(v *jobView, n *int) error {
-	f := l.f
-	if v.birth.time().Before(f.Since) {
+// add takes a job that matches; it ends the source after one more than a page, or when all others are outside the times.
+func (l *lister) add(src *source, v *jobView) error {
+	born := v.birth.time()
+	if l.f.OldestFirst && !l.f.Before.IsZero() && !born.Before(l.f.Before) || !l.f.OldestFirst && born.Before(l.f.Since) {
 		return errStop
 	}
-	if len(f.States) > 0 && !slices.Contains(f.States, v.state) {
-		return nil
+	if len(l.f.States) > 0 && !slices.Contains(l.f.States, v.state) {
+		return l.passed(src, place{v.seq, v.birth}, 1)
 	}
-	j := preview(l.s.job(v))
-	if f.Cursor != "" && j.ID >= f.Cursor || f.Type != "" && j.Type != f.Type {
-		return nil
+	if l.s.unlike(l.f, v) {
+		return l.passed(src, place{v.seq, v.birth}, listDecoded)
 	}
-	for k, want := range f.Labels {
-		if got, ok := j.Labels[k]; !ok || got != want {
-			return nil
+	if j := preview(l.s.job(v)); l.f.Matches(j) {
+		l.found = append(l.found, foundJob{v.seq, j})
+		if src.taken++; src.taken > l.limit {
+			return errStop
 		}
 	}
-	if !strings.Contains(j.ID, f.Query) && (j.LastError == nil || !strings.Contains(j.LastError.Message, f.Query)) {
+	return l.passed(src, place{v.seq, v.birth}, listDecoded)
+}
+
+// unlike reports, from what needs no decoding, that a job cannot match.
+func (s *Store) unlike(f *queue.JobFilter, v *jobView) bool {
+	e := v.st.lastError
+	return f.ErrorFingerprint != "" && (e == nil || queue.ErrorFingerprint(e) != f.ErrorFingerprint) ||
+		f.Query != "" && (e == nil || !strings.Contains(e.Message, f.Query)) && !strings.Contains(s.ids.id(v.birth, v.seq), f.Query)
+}
+
+// passed books what looking at a job cost, and leaves the source behind it when that is enough.
+func (l *lister) passed(src *source, at place, units int) error {
+	if src.work -= units; src.work > 0 {
 		return nil
 	}
-	l.found = append(l.found, j)
-	if *n++; *n > l.limit {
-		return errStop
+	if l.stopped == nil || l.order(at.seq, l.stopped.seq) < 0 {
+		l.stopped = &at
 	}
-	return nil
+	return errStop
+}
+
+// page merges what the sources gave. What lies behind the place at which one of them was left belongs to the next page.
+func (l *lister) page() queue.JobPage {
+	slices.SortFunc(l.found, func(a, b foundJob) int { return l.order(a.seq, b.seq) })
+	var p queue.JobPage
+	for _, j := range l.found {
+		if l.stopped != nil && l.order(j.seq, l.stopped.seq) > 0 {
+			break
+		}
+		if len(p.Jobs) == l.limit {
+			p.Next = p.Jobs[l.limit-1].ID
+			return p
+		}
+		p.Jobs = append(p.Jobs, j.job)
+	}
+	if l.stopped != nil {
+		p.Next = l.s.ids.id(l.stopped.birth, l.stopped.seq)
+	}
+	return p
 }

@@ -93,6 +93,7 @@ func newStore(o Options, c *conn, lock *fileLock) *Store {
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails
 	s := &Store{
+		listWork:    listWork,
 		path:        o.Path,
 		clock:       o.Clock,
 		limits:      o.Limits,

@@ -46,8 +46,12 @@ var (
 	sqlFinishedFirst string
 	//go:embed queries/finished_last.sql
 	sqlFinishedLast string
+	//go:embed queries/finished_next.sql
+	sqlFinishedNext string
 	//go:embed queries/finished_read.sql
 	sqlFinishedRead string
+	//go:embed queries/finished_up.sql
+	sqlFinishedUp string
 	//go:embed queries/idempotency_delete.sql
 	sqlIdempotencyDelete string
 	//go:embed queries/idempotency_first.sql
@@ -78,6 +82,12 @@ var (
 	sqlJobsDown string
 	//go:embed queries/jobs_down_queue.sql
 	sqlJobsDownQueue string
+	//go:embed queries/jobs_next.sql
+	sqlJobsNext string
+	//go:embed queries/jobs_up.sql
+	sqlJobsUp string
+	//go:embed queries/jobs_up_queue.sql
+	sqlJobsUpQueue string
 	//go:embed queries/jobs_index.sql
 	sqlJobsIndex string
 	//go:embed queries/log_insert.sql

@@ -69,6 +69,7 @@ type Store struct {
 	watches       map[int64]map[*watch]struct{}
 	leases        map[string]namedLease
 	tokens        *rand.ChaCha8
+	listWork      int      // what a page of a list may look at, per source
 	finishedFirst [2]int64 // finish time of the oldest finished row: others, dead
 }
 

@@ -24,7 +24,7 @@ later than the command starts are not touched.`),
 
 func (a *App) dlqListCommand() *cobra.Command {
 	var f jobFilter
-	cmd := &cobra.Command{Use: "list", Short: "List dead jobs, newest first", Args: args(0, 0)}
+	cmd := &cobra.Command{Use: "list", Short: "List dead jobs", Args: args(0, 0)}
 	f.register(cmd)
 	return a.client(cmd, func(ctx context.Context, c *apiclient.Client, _ []string) error {
 		return a.listJobs(ctx, c, "/v1/dlq", &f)

@@ -18,9 +18,12 @@ import (
 
 // jobFilter are the flags that select jobs in a list.
 type jobFilter struct {
-	state, queue, typ, query, since, cursor string
-	labels                                  []string
-	limit                                   int
+	state, queue, typ, query, fingerprint        string
+	since, before, finishedSince, finishedBefore string
+	cursor                                       string
+	labels                                       []string
+	limit                                        int
+	oldest                                       bool
 }
 
 func (f *jobFilter) register(cmd *cobra.Command) {
@@ -29,24 +32,31 @@ func (f *jobFilter) register(cmd *cobra.Command) {
 	flags.StringVar(&f.typ, "type", "", "only of this type")
 	flags.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE; only with this label; may be repeated")
 	flags.StringVar(&f.query, "q", "", "only with this text in the id or the last error")
+	flags.StringVar(&f.fingerprint, "error-fingerprint", "", "only whose last error has this fingerprint (job get -o json)")
 	flags.StringVar(&f.since, "since", "", `only created since: a duration back ("1h") or a time in RFC 3339`)
+	flags.StringVar(&f.before, "before", "", "only created before, as --since")
+	flags.StringVar(&f.finishedSince, "finished-since", "", "only finished since, as --since")
+	flags.StringVar(&f.finishedBefore, "finished-before", "", "only finished before, as --since")
+	flags.BoolVar(&f.oldest, "oldest", false, "the oldest first")
 	flags.IntVar(&f.limit, "limit", 50, "how many at most, 1 to 500")
 	flags.StringVar(&f.cursor, "cursor", "", "the page after this; printed when there is more")
 }
 
 func (f *jobFilter) values() (url.Values, error) {
 	v := url.Values{"limit": {strconv.Itoa(f.limit)}}
-	for name, val := range map[string]string{"state": f.state, "queue": f.queue, "type": f.typ, "q": f.query, "cursor": f.cursor} {
+	for name, val := range map[string]string{"state": f.state, "queue": f.queue, "type": f.typ, "q": f.query,
+		"error_fingerprint": f.fingerprint, "cursor": f.cursor} {
 		if val != "" {
 			v.Set(name, val)
 		}
 	}
-	if f.since != "" {
-		if d, err := config.ParseDuration(f.since); err == nil {
-			v.Set("since", time.Now().Add(-d).UTC().Format(time.RFC3339Nano))
-		} else {
-			v.Set("since", f.since)
+	for name, text := range map[string]string{"since": f.since, "before": f.before, "finished_since": f.finishedSince, "finished_before": f.finishedBefore} {
+		if text != "" {
+			v.Set(name, instant(text))
 		}
+	}
+	if f.oldest {
+		v.Set("order", "oldest")
 	}
 	pairs, err := keyValues("--label", f.labels)
 	for name, val := range pairs {
@@ -55,9 +65,17 @@ func (f *jobFilter) values() (url.Values, error) {
 	return v, err
 }
 
+// instant turns a duration back from now into a time; anything else is left for the server to read.
+func instant(text string) string {
+	if d, err := config.ParseDuration(text); err == nil {
+		return time.Now().Add(-d).UTC().Format(time.RFC3339Nano)
+	}
+	return text
+}
+
 func (a *App) jobListCommand() *cobra.Command {
 	var f jobFilter
-	cmd := &cobra.Command{Use: "list", Short: "List jobs, newest first", Args: args(0, 0)}
+	cmd := &cobra.Command{Use: "list", Short: "List jobs", Args: args(0, 0)}
 	cmd.Flags().StringVar(&f.state, "state", "", "only in these states, separated by commas")
 	complete(cmd, "state", "scheduled", "ready", "running", "succeeded", "dead", "cancelled", "expired")
 	f.register(cmd)
@@ -76,6 +94,12 @@ func (a *App) listJobs(ctx context.Context, c *apiclient.Client, path string, f 
 		NextCursor string          `json:"next_cursor"`
 	}
 	resp, err := c.JSON(ctx, http.MethodGet, path, query, nil, &page)
+	// The server looks at a bounded number of jobs per page: an empty one that has a next one only means "further on".
+	for err == nil && len(page.Jobs) == 0 && page.NextCursor != "" {
+		query.Set("cursor", page.NextCursor)
+		page.NextCursor = ""
+		resp, err = c.JSON(ctx, http.MethodGet, path, query, nil, &page)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,1 @@
+SELECT seq, birth FROM jobs WHERE seq >= ? ORDER BY seq LIMIT 1;
