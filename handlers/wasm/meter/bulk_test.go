@@ -50,7 +50,7 @@ func bulkWithoutArguments() []byte {
 	var b wt.Builder
 	b.Memory(memoryPages)
 	b.ExportMemory("memory")
-	segment := b.PassiveData(make([]byte, 70_000-1<<10))
+	segment := b.PassiveData(make([]byte, 100))
 	b.Global(wt.I32, true, wt.I32Const(1))
 	for i, code := range [][]byte{wt.Ops(0xfc, 11, 0), wt.Ops(0xfc, 10, 0, 0), wt.Ops(0xfc, 8, byte(segment), 0)} {
 		b.ExportFunc(fmt.Sprint("bulk", i), b.Func(nil, []byte{wt.I32}, nil, wt.I32Const(5), wt.I32Const(9), wt.GlobalGet(0), wt.I32Const(66_000), wt.Ops(0x6a), code,

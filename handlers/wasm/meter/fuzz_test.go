@@ -72,7 +72,7 @@ func FuzzInstrument(f *testing.F) {
 // and lengths say before it looks whether they can be true.
 func harmless(module []byte) bool {
 	sections, err := wasmbin.Sections(module)
-	if err != nil || len(module) > 1<<17 {
+	if err != nil || len(module) > 1<<16 {
 		return false
 	}
 	for _, s := range sections {
