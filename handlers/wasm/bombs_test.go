@@ -19,7 +19,7 @@ import (
 // Uploads made to harm end in a refusal: the scan's, or that of a compile child that was ended at its limit. The host keeps its process
 // and its memory. TASKHOST_TEST_LONG asks for refusals within 2 s, and compares the 99th percentile of 1,000 jobs of another
 // tenant beside a stream of such uploads with that of as many jobs before.
-func TestBombsHarmNobody(t *testing.T) {
+func TestCase078BombsHarmNobody(t *testing.T) {
 	long := os.Getenv("TASKHOST_TEST_LONG") != ""
 	samples, budget := 50, time.Second
 	if long {

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -52,6 +53,48 @@ func TestCase089MemoryIsBounded(t *testing.T) {
 	var refusal *handlers.Refusal
 	if _, err := r.Admit(t.Context(), handlers.AdmitRequest{Tenant: "acme", Type: "table", Module: module}); !errors.As(err, &refusal) || !strings.Contains(err.Error(), "table") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A module may declare more memory than the limit, or no end; it gets no more than the limit. One that begins with more is refused.
+func TestCase076MemoryIsCappedAtTheLimit(t *testing.T) {
+	t.Parallel()
+	const pages = 512
+	r := newRuntime(t, nil)
+	for name, declared := range map[string][]uint32{"256 to 32768 pages": {256, 32768}, "1 page, no maximum": {1}, "600 pages": {600}} {
+		var b w.Builder
+		b.Memory(declared[0], declared[1:]...)
+		write := b.ImportHost("output_write")
+		// The result is what growing to the limit answers, what growing by one more page does, and the size then.
+		store := func(at int32, code ...[]byte) []byte {
+			return w.Code(w.I32Const(at), w.Code(code...), w.I32Store(0))
+		}
+		module := b.Reactor(nil,
+			store(0, w.I32Const(pages), w.MemorySize(), w.Ops(w.OpI32Sub), w.MemoryGrow()), store(4, w.I32Const(1), w.MemoryGrow()), store(8, w.MemorySize()),
+			w.I32Const(0), w.I32Const(12), w.Call(write), w.Ops(w.OpDrop), w.I32Const(0))
+		limits := handlers.Limits{MemoryBytes: pages << 16}
+		a, err := r.Admit(t.Context(), handlers.AdmitRequest{Tenant: "acme", Type: "grow", Module: module, Limits: limits})
+		if declared[0] > pages {
+			var refusal *handlers.Refusal
+			if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "begins with 37.5 MiB of memory; the limit is 32 MiB") {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		v := &handlers.Version{Tenant: "acme", Type: "grow", Number: 1, Runtime: Name, SHA256: a.SHA256, Kind: a.Kind, Limits: limits}
+		if err := r.Prepare(t.Context(), v, func(context.Context) ([]byte, error) { return module, nil }); err != nil {
+			t.Fatal(err)
+		}
+		inv := handlertest.Harness{Runtime: r, Version: v}.Invocation(nil, time.Minute)
+		inv.Limits.MemoryBytes = limits.MemoryBytes
+		want := string([]byte{byte(declared[0]), byte(declared[0] >> 8), 0, 0, 0xff, 0xff, 0xff, 0xff, 0, pages >> 8, 0, 0})
+		if out := r.Invoke(t.Context(), inv); string(out.Result) != want {
+			t.Errorf("%s: %s %v %x, want %x", name, out.Kind, out.Error, out.Result, want)
+		}
 	}
 }
 

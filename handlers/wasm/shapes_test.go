@@ -31,6 +31,7 @@ func shapes() []shape {
 		{92, "two functions calling each other", func() []byte { return recursion(0) }, abi.KindStackOverflow},
 		{92, "recursion with 1,000 locals", func() []byte { return recursion(1000) }, abi.KindStackOverflow},
 		{88, "poll of a stream without a clock, again and again", pollStream, abi.KindDeadline},
+		{88, "read of standard input, again and again", readInput, abi.KindDeadline},
 		{88, "sleep for an hour", func() []byte { return sleep(3_600_000_000_000) }, abi.KindDeadline},
 		{90, "flood of output", func() []byte { return flood(1) }, abi.KindResultSize},
 		{90, "flood of log lines", func() []byte { return flood(2) }, abi.KindDeadline},
@@ -119,6 +120,15 @@ func pollStream() []byte {
 	sub[8], sub[16] = 2, 1
 	b.Data(0, sub)
 	return b.Command(nil, w.Ops(w.OpLoop, w.BlockEmpty), w.I32Const(0), w.I32Const(100), w.I32Const(1), w.I32Const(200), w.Call(poll), w.Ops(w.OpDrop), w.Br(0), w.Ops(w.OpEnd))
+}
+
+// readInput reads standard input, which has ended, without end.
+func readInput() []byte {
+	var b w.Builder
+	read := b.ImportFunc(abi.ModuleWASI, "fd_read", w.Types(w.I32, w.I32, w.I32, w.I32), w.Types(w.I32))
+	b.Memory(1)
+	b.Data(0, []byte{100, 0, 0, 0, 64, 0, 0, 0})
+	return b.Command(nil, w.Ops(w.OpLoop, w.BlockEmpty), w.I32Const(0), w.I32Const(0), w.I32Const(1), w.I32Const(16), w.Call(read), w.Ops(w.OpDrop), w.Br(0), w.Ops(w.OpEnd))
 }
 
 // flood writes 64 bytes to a descriptor again and again.

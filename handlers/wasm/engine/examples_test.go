@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,7 +114,8 @@ func (h *exampleHost) run(t *testing.T, in attempt.Input) (exampleRun, int64) {
 // example is a guest and the jobs that it is given.
 type example struct {
 	name          string
-	deterministic bool // it draws no random numbers: its fuel is always the same
+	deterministic bool // it draws no random numbers: its fuel is always the same; others must be given the same ones
+	long          bool // it is much like another one
 	jobs          []attempt.Input
 }
 
@@ -132,12 +134,12 @@ func examples(t *testing.T) []example {
 	}
 	texts := []attempt.Input{job("words", file("wordcount/payload.txt")), job("words", ""), job("words", " one  two\nthree"), job("words", "\xff\xfe broken \xc3(")}
 	return []example{
-		{"wordcount-c", true, texts},
-		{"wordcount-go", false, texts},
-		{"samples-c", true, []attempt.Input{job("hello", `{"name":"Ada"}`), job("hello", `{}`), job("hello", `{"name":7}`), job("hello", `[`), job("hello", ""),
+		{"wordcount-c", true, false, texts},
+		{"wordcount-go", false, true, texts},
+		{"samples-c", true, false, []attempt.Input{job("hello", `{"name":"Ada"}`), job("hello", `{}`), job("hello", `{"name":7}`), job("hello", `[`), job("hello", ""),
 			job("flaky", `{"fail":2}`), job("flaky", `{"fail":-1}`), job("sleep", `{"ms":0}`), job("sleep", `{"ms":"x"}`), job("nothing", "{}")}},
-		{"thumbnail-go", false, []attempt.Input{job("thumbnail", file("thumbnail/payload.jpg")), job("thumbnail", ""), job("thumbnail", "no picture"), job("thumbnail", file("thumbnail/payload.jpg")[:3000])}},
-		{"conformance-go", false, goldenJobs(t, job)},
+		{"thumbnail-go", false, true, []attempt.Input{job("thumbnail", file("thumbnail/payload.jpg")), job("thumbnail", ""), job("thumbnail", "no picture"), job("thumbnail", file("thumbnail/payload.jpg")[:3000])}},
+		{"conformance-go", false, false, goldenJobs(t, job)},
 	}
 }
 
@@ -174,7 +176,7 @@ func goldenJobs(t *testing.T, job func(typ, payload string) attempt.Input) (jobs
 }
 
 // The examples do the same before and after the rewriting: results, logs, failures, exit codes, traps. Those that draw no random numbers take
-// the same fuel from run to run, compiled and interpreted.
+// the same fuel from run to run, compiled and interpreted; the others from run to run, when their random numbers are the same.
 func TestExamplesBeforeAndAfterMetering(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("clang"); err != nil && os.Getenv("CI") == "" {
@@ -190,13 +192,16 @@ func TestExamplesBeforeAndAfterMetering(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := examples(t)
-	if len(built) != len(all) {
-		t.Errorf("%d examples are built, %d are run: %v", len(built), len(all), built)
+	all := append(examples(t), ownGuests(t, out)...)
+	if len(built)+2 != len(all) {
+		t.Errorf("%d examples are built, %d are run with the two of this package: %v", len(built), len(all), built)
 	}
 	for _, e := range all {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
+			if e.long && os.Getenv("TASKHOST_TEST_LONG") == "" {
+				t.Skip("takes long to compile; set TASKHOST_TEST_LONG=1")
+			}
 			module, err := os.ReadFile(filepath.Join(out, e.name+".wasm"))
 			if err != nil {
 				t.Fatal(err)
@@ -204,30 +209,30 @@ func TestExamplesBeforeAndAfterMetering(t *testing.T) {
 			compareExample(t, &e, module)
 		})
 	}
-	t.Run("go-reactor", func(t *testing.T) {
-		t.Parallel()
-		e := example{name: "reactor"}
-		for _, payload := range []string{"all", "defer", "fail because", "count", ""} {
-			e.jobs = append(e.jobs, input(payload))
-		}
-		source, err := os.ReadFile("testdata/reactor.go")
+}
+
+// ownGuests builds the guests of this package there, which do more than examples should.
+func ownGuests(t *testing.T, dir string) []example {
+	guest := func(name string, build func(testing.TB, string, ...string) []byte, payloads ...string) example {
+		source, err := os.ReadFile("testdata/" + name + ".go")
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareExample(t, &e, w.GoReactor(t, string(source)))
-	})
-	t.Run("go-command", func(t *testing.T) {
-		t.Parallel()
-		e := example{name: "command"}
-		for _, payload := range []string{"echo some text", "env", "exit 0", "exit 7", "exit 75", "panic now", "sleep 1ms", "files", "unknown"} {
-			e.jobs = append(e.jobs, input(payload))
-		}
-		source, err := os.ReadFile("testdata/command.go")
-		if err != nil {
+		e := example{name: name, long: name == "reactor"}
+		if err := os.WriteFile(filepath.Join(dir, e.name+".wasm"), build(t, string(source)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		compareExample(t, &e, w.GoCommand(t, string(source)))
-	})
+		for _, payload := range payloads {
+			in := input(payload)
+			in.Deadline = time.Now().Add(time.Hour)
+			e.jobs = append(e.jobs, in)
+		}
+		return e
+	}
+	return []example{
+		guest("reactor", w.GoReactor, "all", "defer", "fail because", "count", ""),
+		guest("command", w.GoCommand, "echo some text", "env", "exit 0", "exit 7", "exit 75", "panic now", "sleep 1ms", "files", "unknown"),
+	}
 }
 
 func compareExample(t *testing.T, e *example, module []byte) {
@@ -248,11 +253,18 @@ func compareExample(t *testing.T, e *example, module []byte) {
 		if fuel < 100 {
 			t.Errorf("job %d took %d units of fuel", i, fuel)
 		}
+		var same [2]int64
+		for k := range same {
+			if !e.deterministic {
+				in.Random = rand.NewChaCha8([32]byte{1})
+			}
+			_, same[k] = metered.run(t, in)
+		}
+		if same[0] != same[1] || e.deterministic && same[0] != fuel {
+			t.Errorf("job %d takes %d units of fuel, then %d, %d at first", i, same[0], same[1], fuel)
+		}
 		if !e.deterministic {
 			continue
-		}
-		if _, again := metered.run(t, in); again != fuel {
-			t.Errorf("job %d takes %d units of fuel, then %d", i, fuel, again)
 		}
 		if got, slow := interpreted.run(t, in); slow != fuel || !reflect.DeepEqual(got, want) {
 			t.Errorf("job %d takes %d units of fuel, interpreted %d, with %+v", i, fuel, slow, got)

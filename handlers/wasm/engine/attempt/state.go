@@ -6,6 +6,8 @@ package attempt
 
 import (
 	"context"
+	"crypto/rand"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +23,8 @@ type Input struct {
 	Checkpoint                 []byte // nil = none
 	Deadline                   time.Time
 	Limits                     Limits
-	Asks                       bool // the guest can ask should_stop
+	Random                     io.Reader // what random_get gives; nil = crypto/rand
+	Asks                       bool      // the guest can ask should_stop
 }
 
 // Limits of an attempt. Those in bytes are all required.
@@ -82,6 +85,9 @@ type stop struct {
 
 // New returns the state of an attempt that begins now.
 func New(in Input, reports Reports) *State {
+	if in.Random == nil {
+		in.Random = rand.Reader
+	}
 	return &State{Input: in, Reports: reports, stopc: make(chan struct{}), latestCkp: in.Checkpoint}
 }
 

@@ -1,8 +1,8 @@
 package wasi
 
 import (
-	"crypto/rand"
 	"encoding/binary"
+	"io"
 	"runtime"
 	"slices"
 	"strconv"
@@ -93,7 +93,7 @@ func randomGet(c *call) errno {
 		return eFAULT
 	}
 	c.ChargeBytes(4 * len(buf)) // they take so much longer than copying does
-	if _, err := rand.Read(buf); err != nil {
+	if _, err := io.ReadFull(c.Random, buf); err != nil {
 		return eIO
 	}
 	return ok
