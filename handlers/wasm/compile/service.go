@@ -46,7 +46,7 @@ type Service struct {
 
 	ctx  context.Context // of everything that runs; ends with Close
 	stop context.CancelCauseFunc
-	wg   sync.WaitGroup // flights
+	wg   sync.WaitGroup // flights, and the pruning
 
 	mu      sync.Mutex
 	state   serviceState
@@ -93,7 +93,8 @@ func NewService(opts Options) (*Service, error) {
 	return s, nil
 }
 
-// Start makes the service ready. It says loudly how children are confined.
+// Start makes the service ready. It says loudly how children are confined. Artifacts that an earlier version of this program has made are
+// removed in the background.
 func (s *Service) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +103,20 @@ func (s *Service) Start() error {
 	}
 	s.state = stateRunning
 	s.spawner = child.NewSpawner()
+	s.wg.Go(s.prune)
 	s.log.Warn("compile children have resource limits and no kernel sandbox", "sandbox", s.SandboxLevel())
 	return nil
+}
+
+// prune removes what an earlier version of this program compiled. It is not needed for anything, so a failure is only logged.
+func (s *Service) prune() {
+	removed, err := s.opts.Store.Prune(s.ctx, artifact.ThisMachine("", Rewriter(), engine.Identity()))
+	if removed > 0 {
+		s.log.Info("artifacts of other versions of this program removed", "artifacts", removed)
+	}
+	if err != nil && !errors.Is(err, handlers.ErrStopped) {
+		s.log.Warn("artifacts of other versions of this program are left", "error", err)
+	}
 }
 
 // Close kills the children under way, whose callers get handlers.ErrStopped, and waits for them.

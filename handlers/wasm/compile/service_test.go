@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/taskhost/taskhost/abi"
 	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/handlers/wasm/artifact"
+	"github.com/taskhost/taskhost/handlers/wasm/engine"
 	wt "github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
@@ -284,6 +287,55 @@ func TestCase078CompileLimitOfMemory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Options{Limits: Limits{Data: minData}}, "compile")
 	b.refuses(t, slowModule(), "compile limit: compiling the module takes more than 128 MiB of memory")
+}
+
+// Artifacts that an earlier version has made are gone after a start.
+func TestOldArtifactsArePruned(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "artifacts")
+	store, err := artifact.NewStore(dir, artifact.HostKey{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[bool]string{}
+	for _, now := range []bool{true, false} {
+		d, err := store.NewDraft()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(d.Dir, artifact.ModuleFile), []byte("module"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		id := artifact.ThisMachine(digest([]byte("module")), Rewriter(), engine.Identity())
+		if !now {
+			id.Rewriter = "meter 0"
+		}
+		a, err := store.Publish(d, artifact.Manifest{Identity: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[now] = a.Key
+	}
+	s, err := NewService(Options{Store: store, Logger: slog.New(slog.DiscardHandler), Command: func() (string, []string) { return childPath, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	look, limit := time.NewTicker(5*time.Millisecond), time.After(time.Minute)
+	defer look.Stop()
+	for store.Has(keys[false]) {
+		select {
+		case <-look.C:
+		case <-limit:
+			t.Fatal("the artifact of an earlier version is still there")
+		}
+	}
+	if !store.Has(keys[true]) {
+		t.Error("the artifact of this version is gone")
+	}
 }
 
 func TestEnsure(t *testing.T) {
