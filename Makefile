@@ -1,6 +1,6 @@
 # taskhost. `make` lists what there is to make.
 
-MODULES  := . sdk/go wasm-examples bench
+MODULES  := . sdk/go sdk/go/plugin wasm-examples bench
 VERSION  ?= $(shell git describe --tags --dirty --always 2>/dev/null || echo unknown)
 COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.commit=$(COMMIT)

@@ -24,8 +24,10 @@ type Harness struct {
 	Version *handlers.Version
 	// Command: the handler cannot use host calls, so what needs them is left out.
 	Command bool
-	// Sandboxed: the runtime keeps a handler to its limits, gives every job a fresh instance, and stops what does not stop by itself.
+	// Sandboxed: the runtime is Bounded, keeps a handler to its memory, and gives every job a fresh instance.
 	Sandboxed bool
+	// Bounded: handlers run in processes, so that what does not stop by itself is stopped, and limits of results, logs and checkpoints hold.
+	Bounded bool
 	// Crash makes the process that runs an invocation die; nil if the handler shares the process of the test.
 	Crash func(tb testing.TB)
 }
@@ -61,19 +63,19 @@ func Run(t *testing.T, h Harness) {
 		{"Defers", testDefers, Harness.hasCalls},
 		{"Traps", testTrap, nil},
 		{"Logs", testLogs, nil},
-		{"LogLimit", testLogLimit, Harness.confines},
+		{"LogLimit", testLogLimit, Harness.bounds},
 		{"Progress", testProgress, Harness.hasCalls},
 		{"Checkpoint", testCheckpoint, Harness.hasCalls},
-		{"CheckpointFails", testCheckpointFails, func(h Harness) bool { return h.hasCalls() && h.confines() }},
+		{"CheckpointFails", testCheckpointFails, func(h Harness) bool { return h.hasCalls() && h.bounds() }},
 		{"Metadata", testMetadata, nil},
-		{"ResultLimit", testResultLimit, Harness.confines},
+		{"ResultLimit", testResultLimit, Harness.bounds},
 		{"MemoryLimit", testMemoryLimit, Harness.confines},
 		{"FreshEveryTime", testFresh, Harness.confines},
 		{"ManyAtOnce", testMany, nil},
 		{"DeadlineWhileSleeping", testSleepDeadline, nil},
-		{"DeadlineWhileComputing", testSpinDeadline, Harness.confines},
+		{"DeadlineWhileComputing", testSpinDeadline, Harness.bounds},
 		{"CancelWhileSleeping", testCancelSleep, nil},
-		{"CancelWhileComputing", testCancelSpin, Harness.confines},
+		{"CancelWhileComputing", testCancelSpin, Harness.bounds},
 		{"StopsWhenAsked", testStopsWhenAsked, Harness.hasCalls},
 		{"AlreadyCancelled", testAlreadyCancelled, nil},
 		{"Alone", testAlone, nil},
@@ -87,6 +89,7 @@ func Run(t *testing.T, h Harness) {
 
 func (h Harness) hasCalls() bool { return !h.Command }
 func (h Harness) confines() bool { return h.Sandboxed }
+func (h Harness) bounds() bool   { return h.Sandboxed || h.Bounded }
 
 func (h Harness) invoke(t *testing.T, s Script) (handlers.Outcome, *Recorder) {
 	t.Helper()

@@ -29,10 +29,14 @@ func load(t *testing.T) []Package {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(packages) < 10 || len(sdk) < 2 {
-		t.Fatalf("only %d and %d packages found", len(packages), len(sdk))
+	native, err := Load(t.Context(), filepath.Join(repository, "sdk/go/plugin"), "./...")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return slices.Concat(packages, sdk)
+	if len(packages) < 10 || len(sdk) < 2 || len(native) < 2 {
+		t.Fatalf("only %d, %d and %d packages found", len(packages), len(sdk), len(native))
+	}
+	return slices.Concat(packages, sdk, native)
 }
 
 func TestImportsGoOneWay(t *testing.T) {

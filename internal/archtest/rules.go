@@ -38,6 +38,8 @@ func Rooms() []Room {
 		isatty   = "github.com/mattn/go-isatty"
 		term     = "golang.org/x/term"
 		script   = "github.com/rogpeppe/go-internal"
+		goplugin = "github.com/hashicorp/go-plugin"
+		hclog    = "github.com/hashicorp/go-hclog"
 	)
 	anyTest := []string{goleak, rapid}
 	return []Room{
@@ -63,6 +65,11 @@ func Rooms() []Room {
 		{Path: "handlers/wasm/engine/...", May: []string{"abi", "abi/pluginpb", "handlers", "handlers/wasm/..."}, Third: []string{wazero, sys},
 			Tests: append(anyTest, "handlers/handlertest/...")},
 
+		{Path: "handlers/session", May: []string{"abi", "abi/pluginpb", "handlers", "handlers/wasm/link"}, Third: []string{grpc, proto},
+			Tests: append(anyTest, "handlers/handlertest/...")},
+		{Path: "handlers/plugin", May: []string{"abi", "abi/pluginpb", "handlers", "handlers/session", "handlers/wasm/child"},
+			Third: []string{goplugin, hclog, grpc, sys}, Tests: append(anyTest, "handlers/handlertest/...", proto)},
+
 		// Level 2: the host translates between the two.
 		{Path: "host/...", May: []string{"abi", "queue", "handlers", "host/..."}, Third: []string{uuid, sys, prom},
 			Tests: append(anyTest, "queue/memq", "queue/queuetest", "queue/sqliteq", "handlers/handlertest/...")},
@@ -78,7 +85,7 @@ func Rooms() []Room {
 		{Path: "cmd/taskhost/internal/cli/...", May: []string{"config", "handlers", "cmd/taskhost/internal/..."},
 			Third: []string{cobra, pflag, human, isatty, term, sys, yaml, yaml3}, Tests: []string{script, goleak}},
 		{Path: "cmd/taskhost/internal/wire/...", May: []string{"abi", "config", "host/...", "queue", "queue/memq", "queue/sqliteq/...", "queue/redisq/...",
-			"handlers", "handlers/wasm/...", "cmd/taskhost/internal/wire/...", "cmd/taskhost/internal/samples"}, Third: []string{prom, sys, redis},
+			"handlers", "handlers/wasm/...", "handlers/plugin", "cmd/taskhost/internal/wire/...", "cmd/taskhost/internal/samples"}, Third: []string{prom, sys, redis},
 			Tests: []string{script, goleak}},
 		{Path: "cmd/taskhost/internal/samples/...", May: []string{"cmd/taskhost/internal/samples/..."}, Tests: []string{"abi", wazero}},
 		{Path: "cmd/taskhost/internal/e2e/...", May: []string{"cmd/taskhost/internal/e2e/..."},
@@ -89,6 +96,8 @@ func Rooms() []Room {
 		{Path: "sdk/go/guest/guesttest", May: []string{"sdk/go/guest"}, Tests: []string{"sdk/go/guest/testdata/..."}},
 		{Path: "sdk/go/guest/testdata/...", May: []string{"sdk/go/guest"}},
 		{Path: "sdk/go/client/...", May: []string{"sdk/go/client/..."}},
+		// The SDK for native plugins is yet another module, because it needs gRPC.
+		{Path: "sdk/go/plugin/...", May: []string{"sdk/go/plugin/..."}, Third: []string{goplugin, hclog, grpc, proto}, Tests: []string{goleak}},
 
 		// Tools of the repository; nothing of the product.
 		{Path: "internal/archtest", Tests: []string{yaml3}},

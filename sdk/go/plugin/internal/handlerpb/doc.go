@@ -1,0 +1,2 @@
+// Package handlerpb is the handler protocol as generated from abi/pluginpb/handler.proto, for this module; scripts/proto.sh makes it.
+package handlerpb
