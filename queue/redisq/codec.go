@@ -25,10 +25,29 @@ const inlineMax = 4 << 10
 //	retried from · payload (when it is inline)
 const recordVersion = 1
 
+// bandBytes is the length of the priority that a record begins with, and headBytes that with the length of the head.
+const (
+	bandBytes = 5
+	headBytes = bandBytes + 6
+)
+
 // encodeRecord writes the record of a spec, without its priority.
-func encodeRecord(s *queue.JobSpec) []byte {
-	rest := encodeRest(s)
-	b := make([]byte, 6, 96+len(rest))
+func encodeRecord(s *queue.JobSpec) []byte { return encodeBanded(s)[bandBytes:] }
+
+// encodeBanded writes the record of a spec; where the spec leaves the priority to its queue, it is 0.
+func encodeBanded(s *queue.JobSpec) []byte {
+	inline := s.Payload
+	if len(inline) > inlineMax {
+		inline = nil
+	}
+	var space [128]byte
+	rest := appendRest(space[:0], s)
+	b := make([]byte, headBytes, 64+len(s.Tenant)+len(s.Queue)+len(s.IdempotencyKey)+len(s.Unique.Key)+len(rest)+len(inline))
+	band := 0
+	if s.Priority != nil {
+		band = *s.Priority
+	}
+	putBand(b, band)
 	p := newPacker(b)
 	p.str("t", s.Tenant)
 	p.str("q", s.Queue)
@@ -45,17 +64,27 @@ func encodeRecord(s *queue.JobSpec) []byte {
 	if s.ExpiresIn > 0 {
 		p.int("x", ceilMillis(s.ExpiresIn))
 	}
-	p.int("l", int64(len(rest)))
+	p.int("l", int64(len(rest)+len(inline)))
 	b = p.end()
-	for i, n := 5, len(b)-6; i >= 0; i, n = i-1, n>>4 {
+	for i, n := headBytes-1, len(b)-headBytes; i >= bandBytes; i, n = i-1, n>>4 {
 		b[i] = "0123456789abcdef"[n&15]
 	}
-	return append(b, rest...)
+	return append(append(b, rest...), inline...)
 }
 
-// encodeRest writes the part of a record that no script reads.
-func encodeRest(s *queue.JobSpec) []byte {
-	b := make([]byte, 0, 64+len(s.Type)+min(len(s.Payload), inlineMax))
+// putBand writes a priority as '%+05d' does.
+func putBand(b []byte, p int) {
+	b[0] = '+'
+	if p < 0 {
+		b[0], p = '-', -p
+	}
+	for i := bandBytes - 1; i > 0; i, p = i-1, p/10 {
+		b[i] = '0' + byte(p%10)
+	}
+}
+
+// appendRest writes the part of a record that no script reads, but for the payload.
+func appendRest(b []byte, s *queue.JobSpec) []byte {
 	flags := byte(0)
 	if s.PayloadJSON {
 		flags = 1
@@ -69,9 +98,6 @@ func encodeRest(s *queue.JobSpec) []byte {
 	}
 	for _, v := range [...]string{string(s.Backoff.Jitter), string(s.Unique.Until), string(s.Unique.OnConflict), s.RetriedFrom} {
 		b = putString(b, v)
-	}
-	if len(s.Payload) <= inlineMax {
-		b = append(b, s.Payload...)
 	}
 	return b
 }

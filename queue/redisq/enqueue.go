@@ -3,6 +3,7 @@ package redisq
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -33,14 +34,13 @@ type enqueueCall struct {
 type newJob struct {
 	spec   *queue.JobSpec
 	record []byte
-	tail   string // the random part of its id
 	mark   string
 	number int    // its place among the jobs of a script call, by which ids rise
 	print  string // fingerprint, when it has an idempotency key
 }
 
-// meta is tail, mark and number in one.
-func (j *newJob) meta() string { return j.tail + j.mark + strconv.Itoa(j.number) }
+// meta is mark and number in one.
+func (j *newJob) meta() string { return j.mark + strconv.Itoa(j.number) }
 
 // plain says that a job is ready at once and leaves nothing but its record and its place in a line.
 func (j *newJob) plain() bool {
@@ -65,7 +65,7 @@ func (s *Store) Enqueue(ctx context.Context, specs []queue.JobSpec) ([]queue.Enq
 				outcomes[from] = queue.EnqueueOutcome{Status: queue.EnqueueRejected, Err: err}
 				continue
 			}
-			j := newJob{spec: spec, record: encodeRecord(spec), tail: randomTail(), mark: mark(spec)}
+			j := newJob{spec: spec, record: encodeBanded(spec), mark: mark(spec)}
 			if spec.IdempotencyKey != "" {
 				sum := queue.SpecFingerprint(*spec)
 				j.print = string(sum[:])
@@ -152,12 +152,12 @@ func (s *Store) commitEnqueues() {
 // sendEnqueues stores the jobs of some calls in one script call.
 func (s *Store) sendEnqueues(calls []*enqueueCall) {
 	args, order := enqueueArgs(calls, s.limits.IdempotencyTTL, s.clock == nil)
-	l := s.lanes.take()
-	all := append([]any{l.name, l.number, rand.IntN(8192)}, args...)
+	l, tail := s.lanes.take(), randomTail()
+	all := append([]any{l.name, l.number, rand.IntN(8192), tail}, args...)
 	v, err := s.run(s.life, "enqueue", all...)
 	s.lanes.give(l)
 	if err == nil {
-		err = s.readEnqueued(v, order)
+		err = s.readEnqueued(v, tail, order)
 	}
 	for _, c := range calls {
 		c.err = err
@@ -204,7 +204,7 @@ func enqueueArgs(calls []*enqueueCall, ttl time.Duration, realTime bool) (args [
 				continue
 			}
 			if o.group == nil || o.priority != p || o.mark != j.mark {
-				o = open{&group{args: []any{"p", j.spec.Tenant, j.spec.Queue, p, j.mark}}, p, j.mark}
+				o = open{&group{args: []any{plainInRow, j.spec.Tenant, j.spec.Queue, p, j.mark}}, p, j.mark}
 				current[key] = o
 				groups = append(groups, o.group)
 			}
@@ -213,29 +213,36 @@ func enqueueArgs(calls []*enqueueCall, ttl time.Duration, realTime bool) (args [
 	}
 	for _, g := range groups {
 		args = append(args, g.args...)
-		if g.args[0] == "p" {
-			args = g.plainArgs(args)
+		if g.args[0] == plainInRow {
+			args = g.plainArgs(args, len(args)-len(g.args))
 		}
 		order = append(order, g.jobs...)
 	}
 	return args, order
 }
 
-// plainArgs appends what differs from job to job.
-func (g *group) plainArgs(args []any) []any {
+// The kinds of a group of plain jobs: their numbers follow one another, or not.
+const (
+	plainInRow     = "p"
+	plainScattered = "i"
+)
+
+// plainArgs appends what differs from job to job; the group's own arguments begin at args[at].
+func (g *group) plainArgs(args []any, at int) []any {
 	first, n := g.jobs[0].job.number, len(g.jobs)
-	row := g.jobs[n-1].job.number-first == n-1 // numbers rise within a group
-	if row {
-		args = append(args, first, n)
+	args = append(args, n)
+	if g.jobs[n-1].job.number-first == n-1 { // numbers rise within a group
+		args = append(args, first)
 	} else {
-		args = append(args, "", n)
+		args[at] = plainScattered
+		numbers := make([]byte, 0, 2*n)
+		for _, j := range g.jobs {
+			numbers = binary.BigEndian.AppendUint16(numbers, uint16(j.job.number))
+		}
+		args = append(args, numbers)
 	}
 	for _, j := range g.jobs {
-		tail := j.job.tail
-		if !row {
-			tail += strconv.Itoa(j.job.number)
-		}
-		args = append(args, j.job.record, tail)
+		args = append(args, j.job.record)
 	}
 	return args
 }
@@ -264,14 +271,14 @@ func specialArgs(j *newJob, priority string, ttl time.Duration, realTime bool) [
 }
 
 // readEnqueued turns the script's answer into outcomes.
-func (s *Store) readEnqueued(v any, order []sentJob) error {
+func (s *Store) readEnqueued(v any, tail string, order []sentJob) error {
 	list, err := asList(v)
 	if err != nil || len(list) < 2 || (len(list)-2)%3 != 0 {
 		return fmt.Errorf("%w: redis answered an enqueue with %d values", queue.ErrUnavailable, len(list))
 	}
 	pre, first := idTime(asInt(list[0])), asInt(list[1])
 	for _, j := range order {
-		*j.outcome = queue.EnqueueOutcome{Status: queue.EnqueueCreated, ID: queue.JobIDPrefix + "_" + pre + idNumber(first+int64(j.job.number)) + j.job.tail}
+		*j.outcome = queue.EnqueueOutcome{Status: queue.EnqueueCreated, ID: queue.JobIDPrefix + "_" + pre + idNumber(first+int64(j.job.number)) + tail}
 	}
 	for k := 2; k < len(list); k += 3 {
 		i := asInt(list[k])
@@ -313,7 +320,8 @@ func idNumber(n int64) string {
 	return string([]byte{idAlphabet[14+a>>11&1], idAlphabet[a>>6&31], idAlphabet[a>>1&31], idAlphabet[a&1<<4|8|n&3]})
 }
 
-// randomTail is 60 random bits. Ids need not be secret: the tenant is checked wherever one is used.
+// randomTail is 60 random bits, shared by the jobs of one script call: the number before it tells those apart, and ids of other calls
+// and other stores differ in it. Ids need not be secret: the tenant is checked wherever one is used.
 func randomTail() string {
 	var b strings.Builder
 	b.Grow(12)

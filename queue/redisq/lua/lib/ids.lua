@@ -12,10 +12,10 @@ local function time10(ms)
 end
 -- idmaker returns a function that puts an id together: time, version and variant with the number, tail. Eight numbers in a row share
 -- all but one character.
-local function idmaker(pre)
-  local last, heads = {}, {}
-  for r = 0, 7 do last[r] = char(math.floor(r / 4) * 16 + 8 + r % 4) end
-  return function(n, tail)
+local function idmaker(pre, tail)
+  local ends, heads = {}, {}
+  for r = 0, 7 do ends[r] = char(math.floor(r / 4) * 16 + 8 + r % 4) .. tail end
+  return function(n)
     local r = n % 8
     local h = (n - r) / 8
     local head = heads[h]
@@ -23,7 +23,7 @@ local function idmaker(pre)
       head = pre .. char(14 + math.floor(h / 1024)) .. char(math.floor(h / 32) % 32) .. char(h % 32)
       heads[h] = head
     end
-    return head .. last[r] .. tail
+    return head .. ends[r]
   end
 end
 -- ids returns the time and the first number of this call; room is left for 4096 jobs. seq is 'ms number' of the last call.
