@@ -25,7 +25,9 @@ var luaFiles embed.FS
 // script is one file of lua/ with its libraries, and the name Redis knows it by.
 type script struct{ text, sha string }
 
-// loadScripts puts every script together: its first line, lib/base.lua, the libraries that its --@include line names, and the rest.
+// loadScripts puts every script together: its first line, lib/base.lua, and the rest with the libraries that --@include lines name in
+// their places. Libraries have such lines for what they need themselves; each comes once. An --@include inside a function costs nothing
+// until the function is called: to make the functions of all libraries takes longer than a script's usual work.
 func loadScripts() (map[string]*script, error) {
 	names, err := luaFiles.ReadDir("lua")
 	if err != nil {
@@ -52,22 +54,42 @@ func loadScripts() (map[string]*script, error) {
 
 func withLibraries(text string) (string, error) {
 	shebang, body, _ := strings.Cut(text, "\n")
-	head, rest, ok := strings.Cut(body, "--@include")
-	if !ok || !strings.HasPrefix(shebang, "#!lua") {
+	if !strings.HasPrefix(shebang, "#!lua") || !strings.Contains(body, "--@include") {
 		return "", errors.New("must begin with #!lua and have an --@include line")
 	}
-	names, rest, _ := strings.Cut(rest, "\n")
 	var b strings.Builder
 	b.WriteString(shebang + "\n")
-	for _, lib := range append([]string{"base"}, strings.Fields(names)...) {
-		t, err := luaFiles.ReadFile("lua/lib/" + lib + ".lua")
-		if err != nil {
-			return "", err
-		}
-		b.Write(t)
+	if err := include(&b, "--@include base\n"+body, make(map[string]bool)); err != nil {
+		return "", err
 	}
-	b.WriteString(head + rest)
 	return stripComments(b.String()), nil
+}
+
+// include writes a text with the libraries it names; those in seen are there already.
+func include(b *strings.Builder, text string, seen map[string]bool) error {
+	for {
+		head, rest, ok := strings.Cut(text, "--@include")
+		b.WriteString(head)
+		if !ok {
+			return nil
+		}
+		var names string
+		names, text, _ = strings.Cut(rest, "\n")
+		for _, lib := range strings.Fields(names) {
+			if seen[lib] {
+				continue
+			}
+			seen[lib] = true
+			t, err := luaFiles.ReadFile("lua/lib/" + lib + ".lua")
+			if err != nil {
+				return err
+			}
+			if err := include(b, string(t), seen); err != nil {
+				return err
+			}
+			b.WriteString("\n")
+		}
+	}
 }
 
 // stripComments drops whole-line comments and indentation: Redis keeps and hashes the text.

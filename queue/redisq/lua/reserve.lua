@@ -81,14 +81,17 @@ flushview()
 
 local n = #taken
 if n == 0 then return {now, now} end
-local keys, out, set, place, u = {}, {now, now + lease}, {''}, 0, now + lease
-for k = 1, n do keys[k] = P .. 'msg:' .. string.sub(taken[k], 1, 26) end
-local records = call('MGET', unpack(keys))
-set[2] = ''
-local tenants, ordinal = {}, {}
+local u, msg, sub, list, keys = now + lease, P .. 'msg:', string.sub, {}, {}
 for k = 1, n do
-  local id, flag = string.sub(taken[k], 1, 26), string.sub(taken[k], 28)
-  if records[k] then
+  local id = sub(taken[k], 1, 26)
+  list[k], keys[k] = id, msg .. id
+end
+local records = call('MGET', unpack(keys))
+local out, set, at, place, tenants, ordinal, o, t = {now, u}, {'', ''}, 2, 0, {}, {}, nil, nil
+for k = 1, n do
+  local id, record = list[k], records[k]
+  if record then
+    local flag = sub(taken[k], 28)
     if flag == 'x' then
       local j = load(id)
       if j.x and not j.st then call('ZREM', P .. 'expiry', id) end
@@ -96,15 +99,18 @@ for k = 1, n do
       flag = 's'
     end
     place = place + 1
-    local t = from[k]
-    local o = ordinal[t]
-    if not o then
-      o = #tenants + 1
-      tenants[o], ordinal[t] = t, o
+    if from[k] ~= t then
+      t = from[k]
+      o = ordinal[t]
+      if not o then
+        o = #tenants + 1
+        tenants[o], ordinal[t] = t, o
+      end
     end
-    set[2 * place + 1], set[2 * place + 2] = id, o == 1 and flag .. place or flag .. place .. ';' .. o
-    out[2 * place + 1], out[2 * place + 2] = id, records[k]
-    touch(id)
+    set[at + 1], set[at + 2] = id, o == 1 and flag .. placename(place) or flag .. placename(place) .. ';' .. placename(o)
+    out[at + 1], out[at + 2] = id, record
+    at = at + 2
+    if watched ~= false then touch(id) end
   end
 end
 set[2] = cmsgpack.pack({s = now, u = u, w = worker, n = call('HINCRBY', P .. 'count', 'batches', 1), l = lease, t = tenants, pad = string.rep('.', 64)})

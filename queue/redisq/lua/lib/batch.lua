@@ -1,38 +1,4 @@
--- Reserved batches: b:<token> is a HASH of id → value, and '' → header; leases is a ZSET of tokens by the earliest end of a
--- lease in the batch. A value is a flag (see lines.lua), the place in the batch, ';' and which of the header's tenants it is of (1
--- unless given) and, when they differ from the header's or are set, the lease's end and a cancel request: 'p12', 'p4;2',
--- 's3,1700000000000', 's3,,c'. The header is a msgpack map:
---   s u  start, end of leases    w  worker    n  number of the batch    l  length of a lease    m = 1: leases differ    t  tenants
---   g = 1: the store was away; what is reclaimed is an interruption
-local function header(tok)
-  local s = call('HGET', P .. 'b:' .. tok, '')
-  return s and cmsgpack.unpack(s)
-end
--- The padding makes the value longer than a listpack may hold (64 bytes by default): as a listpack, every look-up in a batch
--- of 64 would be a scan.
-local function setheader(tok, h)
-  h.pad = '................................................................'
-  call('HSET', P .. 'b:' .. tok, '', cmsgpack.pack(h))
-end
-local function parse(v)
-  local flag, place, t, u, c = string.match(v, '^(%a)(%d+)(;?%d*),?(%d*),?(c?)$')
-  return {flag = flag, place = tonumber(place), t = t, u = tonumber(u), c = c == 'c'}
-end
-local function value(r)
-  local s = r.flag .. string.format('%.0f', r.place) .. r.t
-  if r.c then return s .. ',' .. (r.u and string.format('%.0f', r.u) or '') .. ',c' end
-  if r.u then return s .. ',' .. string.format('%.0f', r.u) end
-  return s
-end
-
--- close forgets a batch that has no jobs left.
-local function close(tok)
-  if call('HLEN', P .. 'b:' .. tok) <= 1 then
-    call('DEL', P .. 'b:' .. tok)
-    call('ZREM', P .. 'leases', tok)
-  end
-end
-
+--@include reserved
 -- find returns token and value of a running job, nil when it does not run.
 local function find(id)
   for _, tok in ipairs(call('ZRANGE', P .. 'leases', 0, -1)) do
