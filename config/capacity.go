@@ -117,7 +117,7 @@ func (c *Config) Warnings(m Machine) []string {
 		}
 	}
 	if c.Wasm.Sandbox == "off" {
-		warn("wasm.sandbox is off: child processes are not locked down in this version; do not run handlers of people you do not trust")
+		warn("wasm.sandbox is off: child processes are not locked down; do not run handlers of people you do not trust")
 	}
 	return out
 }

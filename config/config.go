@@ -1,6 +1,7 @@
 package config
 
 import (
+	"runtime"
 	"time"
 )
 
@@ -59,7 +60,7 @@ type Wasm struct {
 	Runners   Count  `koanf:"runners"`   // child processes; default auto: one per core
 	Slots     Count  `koanf:"slots"`     // jobs at once in each; default auto
 	Isolation string `koanf:"isolation"` // who shares a runner; "shared" (default): all tenants, a fresh sandbox per job
-	Sandbox   string `koanf:"sandbox"`   // lock-down of the child processes; "off" is the only level of this version
+	Sandbox   string `koanf:"sandbox"`   // least lock-down of the child processes; off, best, basic, standard or strict; default standard, best where it is not to be had
 }
 
 // Defaults are what a job gets that does not ask for something else, and the limits of what it may ask.
@@ -130,6 +131,17 @@ type Log struct {
 	Format string `koanf:"format"` // text, json or auto (default): text on a terminal, JSON otherwise
 }
 
+// sandboxDefault is standard on Linux, the only system that has levels.
+func sandboxDefault() string {
+	if runtime.GOOS == "linux" {
+		return "standard"
+	}
+	return SandboxBest
+}
+
+// SandboxBest asks for what lock-down can be had, be it none.
+const SandboxBest = "best"
+
 // Default returns the configuration that is in force when nothing is set.
 func Default() Config {
 	return Config{
@@ -140,7 +152,7 @@ func Default() Config {
 		Worker: Worker{
 			Queues: []string{"*"}, Lease: 15 * time.Second, Drain: 30 * time.Second, HandlerWait: 5 * time.Minute,
 		},
-		Wasm: Wasm{Isolation: "shared", Sandbox: "off"},
+		Wasm: Wasm{Isolation: "shared", Sandbox: sandboxDefault()},
 		Defaults: Defaults{
 			Timeout: time.Minute, MaxAttempts: 5,
 			Backoff: Backoff{Base: time.Second, Max: time.Hour, Jitter: "full"},

@@ -260,7 +260,7 @@ worker:
   queues: ["*", low]
 defaults: {memory: 64, timeout: 0s, max_attempts: 2.5}
 store: postgres://user:hunter2@h:5432/0
-wasm: {sandbox: standard, slots: 0}
+wasm: {sandbox: high, slots: 0}
 plans: {small: {}}
 handlers: [{type: "a b"}]
 `)}),
@@ -276,7 +276,7 @@ handlers: [{type: "a b"}]
 		`c.yaml:10: defaults.timeout: must be between 10ms and 7d, got 0s`,
 		`c.yaml:10: defaults.max_attempts: must be a whole number between 1 and 1000, got 2.5`,
 		`c.yaml:11: store: must be sqlite (a file in data_dir) or redis://[user:password@]host:port/db[?prefix=…] (rediss:// for TLS); got "postgres://user:***@h:5432/0"`,
-		`c.yaml:12: wasm.sandbox: "standard" is not in this version; allowed: off`,
+		`c.yaml:12: wasm.sandbox: must be one of off, best, basic, standard, strict; got the string "high"`,
 		`c.yaml:12: wasm.slots: must be a whole number between 1 and 1024, got 0 (or auto)`,
 		`c.yaml:13: plans: not in this version`,
 		`c.yaml:14: handlers[0].type: the name "a b" has a character that is not allowed`,
@@ -475,6 +475,10 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	c.Defaults.Timeout, c.Worker.Concurrency = 10*time.Second, 1
+	if got := c.Warnings(Machine{Cores: 2, MemoryBytes: 1 << 30, MemoryFrom: "RAM"}); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	c.Wasm.Sandbox = "off"
 	if got := c.Warnings(Machine{Cores: 2, MemoryBytes: 1 << 30, MemoryFrom: "RAM"}); len(got) != 1 || !strings.Contains(got[0], "sandbox") {
 		t.Errorf("got %v", got)
 	}

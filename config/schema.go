@@ -41,7 +41,7 @@ func schema() *shape {
 			"runners":       value(count(1024)),
 			"slots":         value(count(1024)),
 			"isolation":     value(oneOf([]string{"shared"}, "tenant", "job", "inline")),
-			"sandbox":       value(oneOf([]string{"off"}, "basic", "standard", "strict")),
+			"sandbox":       value(oneOf([]string{"off", SandboxBest, "basic", "standard", "strict"})),
 			"memory_budget": later,
 		}),
 		"defaults": object(map[string]*shape{

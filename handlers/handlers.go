@@ -189,6 +189,8 @@ var (
 	ErrStopped = errors.New("runtime stopped")
 	// ErrBusy: the runtime takes no more of this now; the same request may be made again later.
 	ErrBusy = errors.New("runtime busy")
+	// ErrSandbox: child processes cannot be locked down as far as the configuration says, so nothing of a tenant is looked at.
+	ErrSandbox = errors.New("the sandbox is below its configured level")
 )
 
 // Causes with which the host ends an invocation's context.

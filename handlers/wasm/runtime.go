@@ -15,6 +15,7 @@ import (
 	"github.com/taskhost/taskhost/handlers/wasm/artifact"
 	"github.com/taskhost/taskhost/handlers/wasm/compile"
 	"github.com/taskhost/taskhost/handlers/wasm/engine"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 	"github.com/taskhost/taskhost/handlers/wasm/pool"
 )
 
@@ -44,6 +45,8 @@ type Options struct {
 	MaxMemoryBytes int64
 	// RecycleAfter is the number of jobs after which a runner is replaced; 0 = 10,000.
 	RecycleAfter int
+	// Sandbox is how the kernel confines child processes. The zero value is SandboxOff.
+	Sandbox Sandbox
 	// CompileLimits bound a compile child.
 	CompileLimits compile.Limits
 	Logger        *slog.Logger // default slog.Default()
@@ -104,6 +107,7 @@ func orDefault(l, d handlers.Limits) handlers.Limits {
 // Runtime runs Wasm handlers. It implements handlers.Runtime and handlers.Admitter.
 type Runtime struct {
 	opts     Options
+	sandbox  lockdown.Report
 	store    *artifact.Store
 	compiler *compile.Service
 	pool     *pool.Pool
@@ -126,6 +130,10 @@ func New(o Options) (*Runtime, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
+	plan, report, err := o.plan()
+	if err != nil {
+		return nil, fmt.Errorf("wasm: %w", err)
+	}
 	key, err := artifact.LoadHostKey(filepath.Join(o.DataDir, "host.key"))
 	if err != nil {
 		return nil, fmt.Errorf("wasm: %w", err)
@@ -135,7 +143,7 @@ func New(o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("wasm: %w", err)
 	}
 	compiler, err := compile.NewService(compile.Options{
-		Store: store, MemoryBytes: o.Limits.MemoryBytes, Limits: o.CompileLimits, Logger: o.Logger,
+		Store: store, MemoryBytes: o.Limits.MemoryBytes, Limits: o.CompileLimits, Lockdown: plan, Logger: o.Logger,
 		Command: func() (string, []string) {
 			c := o.Command(RoleCompile)
 			return c[0], c[1:]
@@ -147,27 +155,25 @@ func New(o Options) (*Runtime, error) {
 	if err := compiler.Start(); err != nil {
 		return nil, fmt.Errorf("wasm: %w", err)
 	}
-	r := &Runtime{opts: o, store: store, compiler: compiler}
+	r := &Runtime{opts: o, sandbox: report, store: store, compiler: compiler}
 	r.pool, err = pool.New(pool.Options{
 		Command: o.Command(RoleRunner), Runners: o.Runners, Slots: o.Slots, MemoryBytes: o.MaxMemoryBytes, RecycleAfter: o.RecycleAfter, Grace: o.grace, Logger: o.Logger,
+		Lockdown: plan, Artifacts: store.Dir(),
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("wasm: %w", err), compiler.Close())
 	}
-	if level := r.SandboxLevel(); level == SandboxOff {
-		o.Logger.Warn("runners have no kernel sandbox: what breaks out of the WebAssembly sandbox has the rights of this user", "sandbox", level)
+	if report.Reached() == lockdown.Off {
+		o.Logger.Warn("child processes have no kernel sandbox: what breaks out of the WebAssembly sandbox has the rights of this user", "sandbox", report.Level,
+			"missing", report.Missing(lockdown.Basic))
+	} else {
+		o.Logger.Info("child processes are locked down", "sandbox", report.Level, "missing", report.Missing(lockdown.Strict))
 	}
 	if !engine.Compiled() {
 		o.Logger.Warn("this platform has no compiler; handlers are interpreted, which is slower by far", "engine", engine.Identity())
 	}
 	return r, nil
 }
-
-// SandboxOff: child processes have resource limits and an empty environment, and nothing in the kernel confines them further.
-const SandboxOff = "off"
-
-// SandboxLevel is how the kernel confines runners. In this version there is SandboxOff only.
-func (r *Runtime) SandboxLevel() string { return SandboxOff }
 
 // Engine names what runs the modules.
 func (r *Runtime) Engine() string { return engine.Identity() }

@@ -156,7 +156,7 @@ func (a *admission) run() {
 	case refused:
 		a.rec.Refusal = refusal.Error()
 		a.err = a.storeLocked(a.c.ctx, StateRefused)
-	case a.c.ctx.Err() != nil, errors.Is(err, handlers.ErrBusy):
+	case a.c.ctx.Err() != nil, errors.Is(err, handlers.ErrBusy), errors.Is(err, handlers.ErrSandbox):
 		a.err = err // stays compiling, and is taken up at the next start
 	default:
 		a.rec.Refusal = "it could not be checked: " + err.Error()

@@ -21,6 +21,8 @@ const (
 type Health struct {
 	Status string   `json:"status" enum:"ok" example:"ok"`
 	Checks []string `json:"checks,omitempty" doc:"what was checked"`
+	// Sandbox is the lock-down of the processes that run handlers.
+	Sandbox string `json:"sandbox,omitempty" enum:"off,basic,standard,strict" doc:"how far the kernel confines the processes that run handlers"`
 }
 
 type healthAnswer struct {
@@ -58,7 +60,7 @@ func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthAnswer, error)
 		p.RetryAfterMS = readyTTL.Milliseconds()
 		return nil, p
 	}
-	health := Health{Status: "ok"}
+	health := Health{Status: "ok", Sandbox: s.opt.Sandbox}
 	for _, p := range s.ready.probes {
 		health.Checks = append(health.Checks, p.Name)
 	}

@@ -180,6 +180,10 @@ func classify(err error) *Problem {
 		p.Limit = "uploads_waiting"
 		p.RetryAfterMS = retryAfterBusy.Milliseconds()
 		return p
+	case errors.Is(err, handlers.ErrSandbox):
+		p := newProblem(CodeUnavailable, "%s; nothing is uploaded until it is mended (see taskhost doctor on the server)", handlers.ErrSandbox)
+		p.RetryAfterMS = retryAfterBusy.Milliseconds()
+		return p
 	case errors.Is(err, queue.ErrNotFound):
 		return newProblem(CodeNotFound, "no such resource")
 	case errors.Is(err, queue.ErrUnavailable), errors.Is(err, queue.ErrClosed), errors.Is(err, errStopping), errors.Is(err, handlers.ErrStopped), errors.Is(err, lifecycle.ErrStopped),

@@ -50,6 +50,7 @@ type Options struct {
 	Limits   queue.Limits  // zero = queue.DefaultLimits
 	Defaults Defaults
 	Probes   []Probe // of /readyz
+	Sandbox  string  // level of lock-down, for /readyz; "" = not shown
 
 	ModuleBytes int64 // largest module; 0 = 64 MiB
 	BatchBytes  int64 // largest body of a batch; 0 = 64 × Limits.PayloadBytes

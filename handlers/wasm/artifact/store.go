@@ -64,6 +64,9 @@ func NewStore(dir string, key HostKey) (*Store, error) {
 	return s, s.sweep()
 }
 
+// Dir is the folder of the store, as an absolute path.
+func (s *Store) Dir() string { return s.dir }
+
 // sweep removes drafts whose maker is gone.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(filepath.Join(s.dir, tmpDir))

@@ -35,8 +35,14 @@ func NewSpawner() *Spawner {
 // Start starts the command in a process group of its own, so that a signal from a terminal does not reach it. On Linux it is
 // killed when the spawner's thread ends, at the latest with the process; elsewhere it must notice by itself. cmd.SysProcAttr
 // is set here. Start must not be called after or during Close.
-func (s *Spawner) Start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = attributes()
+func (s *Spawner) Start(cmd *exec.Cmd) error { return s.start(cmd, false) }
+
+// StartApart is Start in user, process, network, IPC, host name and mount namespaces of its own. Linux only, elsewhere it is Start; an
+// error may mean that the kernel, or the container this runs in, does not allow that.
+func (s *Spawner) StartApart(cmd *exec.Cmd) error { return s.start(cmd, true) }
+
+func (s *Spawner) start(cmd *exec.Cmd, apart bool) error {
+	cmd.SysProcAttr = attributes(apart)
 	r := request{cmd, make(chan error, 1)}
 	s.requests <- r
 	return <-r.reply

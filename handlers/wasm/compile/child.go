@@ -11,7 +11,11 @@ import (
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm/admission"
 	"github.com/taskhost/taskhost/handlers/wasm/child"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 )
+
+// openFiles is how many descriptors a child may have.
+const openFiles = 64
 
 // Exit codes of the child.
 const (
@@ -40,6 +44,9 @@ func Child(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
 func answer(ctx context.Context, h header, stdin io.Reader, stderr io.Writer) verdict {
 	if err := errors.Join(child.CloseInherited(), lowerLimits(h)); err != nil {
 		return verdict{Fault: "confine the process: " + err.Error()}
+	}
+	if _, err := lockdown.Apply(lockdown.Rules{Plan: h.Lockdown, Write: []string{"."}, OpenFiles: openFiles}); err != nil {
+		return verdict{Fault: err.Error(), Unsafe: true}
 	}
 	stop := watchCPU(func() {
 		fmt.Fprintf(stderr, "%d s of processor time are used up\n", h.CPUSeconds)

@@ -16,6 +16,6 @@
 // module that meets one is refused with a reason that begins "compile limit:". RLIMIT_AS is not used: the Go runtime reserves
 // address space that it never touches.
 //
-// The child's sandbox level is "off" in this version: it has resource limits, no environment and a directory of its own, but
-// nothing in the kernel keeps it from files or the network. Service.SandboxLevel says so.
+// How the kernel confines the child beyond that is Options.Lockdown (package lockdown): of all files it can reach those of its own
+// directory. A child that cannot be locked down as far as it must be answers so before it reads the module (handlers.ErrSandbox).
 package compile

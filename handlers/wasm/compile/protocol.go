@@ -12,6 +12,7 @@ import (
 
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm/admission"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 )
 
 // header precedes the module on the child's stdin, as JSON after its length in four bytes, big endian.
@@ -20,13 +21,16 @@ type header struct {
 	MemoryBytes int64  `json:"memory_bytes"` // what the module is admitted under
 	CPUSeconds  uint64 `json:"cpu_seconds"`
 	DataBytes   int64  `json:"data_bytes"`
+	// Lockdown is how the child is locked down before it reads the module.
+	Lockdown lockdown.Plan `json:"lockdown"`
 }
 
-// verdict is the child's answer on stdout, as JSON. Exactly one of the three is set.
+// verdict is the child's answer on stdout, as JSON. Exactly one of the first three is set.
 type verdict struct {
 	Report  *admission.Report `json:"report,omitempty"`
 	Refusal *refusal          `json:"refusal,omitempty"`
-	Fault   string            `json:"fault,omitempty"` // of the host, not of the module
+	Fault   string            `json:"fault,omitempty"`  // of the host, not of the module
+	Unsafe  bool              `json:"unsafe,omitempty"` // the fault is that the child could not be locked down
 }
 
 type refusal struct {

@@ -35,7 +35,7 @@ func (s *Service) run(ctx context.Context, dir string, module []byte, memoryByte
 	runCtx, cancel := context.WithTimeoutCause(ctx, s.limits.Wall, errWall)
 	defer cancel()
 	var head bytes.Buffer
-	if err := writeHeader(&head, header{ModuleBytes: len(module), MemoryBytes: memoryBytes, CPUSeconds: s.limits.cpuSeconds(), DataBytes: s.limits.Data}); err != nil {
+	if err := writeHeader(&head, header{ModuleBytes: len(module), MemoryBytes: memoryBytes, CPUSeconds: s.limits.cpuSeconds(), DataBytes: s.limits.Data, Lockdown: s.opts.Lockdown}); err != nil {
 		return nil, err
 	}
 	path, args := s.opts.Command()
@@ -48,7 +48,11 @@ func (s *Service) run(ctx context.Context, dir string, module []byte, memoryByte
 	stdout, stderr := &capped{most: maxVerdict}, &capped{most: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = 5 * time.Second // pipes that a stray process holds open
-	if err := s.spawner.Start(cmd); err != nil {
+	start := s.spawner.Start
+	if s.opts.Lockdown.Namespaces {
+		start = s.spawner.StartApart
+	}
+	if err := start(cmd); err != nil {
 		if cause := context.Cause(runCtx); cause != nil {
 			return nil, cause
 		}
@@ -83,6 +87,9 @@ func (s *Service) judge(e *ended, moduleBytes int) (v *verdict, remember bool, e
 		v, err := decodeVerdict(e.stdout, moduleBytes)
 		if err != nil {
 			return nil, false, fmt.Errorf("a compile child's answer is not understood: %w", err)
+		}
+		if v.Unsafe {
+			return nil, false, fmt.Errorf("%w: %s", handlers.ErrSandbox, v.Fault)
 		}
 		if v.Fault != "" {
 			return nil, false, fmt.Errorf("compile child: %s", v.Fault)

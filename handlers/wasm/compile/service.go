@@ -15,6 +15,7 @@ import (
 	"github.com/taskhost/taskhost/handlers/wasm/artifact"
 	"github.com/taskhost/taskhost/handlers/wasm/child"
 	"github.com/taskhost/taskhost/handlers/wasm/engine"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 )
 
 // Options make a Service. Store and Command are required.
@@ -32,7 +33,9 @@ type Options struct {
 	// RememberRefused is how many refusals are remembered; default 1024.
 	RememberRefused int
 	Limits          Limits
-	Logger          *slog.Logger // default slog.Default()
+	// Lockdown is how children are locked down; default: not at all.
+	Lockdown lockdown.Plan
+	Logger   *slog.Logger // default slog.Default()
 }
 
 // Service compiles modules in child processes and keeps the artifacts. All methods may be called from many goroutines.
@@ -93,8 +96,7 @@ func NewService(opts Options) (*Service, error) {
 	return s, nil
 }
 
-// Start makes the service ready. It says loudly how children are confined. Artifacts that an earlier version of this program has made are
-// removed in the background.
+// Start makes the service ready. Artifacts that an earlier version of this program has made are removed in the background.
 func (s *Service) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +106,6 @@ func (s *Service) Start() error {
 	s.state = stateRunning
 	s.spawner = child.NewSpawner()
 	s.wg.Go(s.prune)
-	s.log.Warn("compile children have resource limits and no kernel sandbox", "sandbox", s.SandboxLevel())
 	return nil
 }
 
@@ -132,9 +133,6 @@ func (s *Service) Close() error {
 	}
 	return nil
 }
-
-// SandboxLevel is how the kernel confines compile children beyond resource limits: "off" in this version.
-func (s *Service) SandboxLevel() string { return "off" }
 
 // Admit checks and compiles an upload, and returns what was found and the key of its artifact. A module at fault gives a
 // *handlers.Refusal; handlers.ErrBusy means to try again later; other errors mean that the check could not be made.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 	childside "github.com/taskhost/taskhost/handlers/wasm/runner"
 )
 
@@ -32,7 +33,11 @@ type Options struct {
 	// BackoffMin and BackoffMax bound the pause before a runner that died without having done anything is started again; it doubles each
 	// time. Default 100 ms and 30 s.
 	BackoffMin, BackoffMax time.Duration
-	Logger                 *slog.Logger
+	// Lockdown is how runners are locked down. Default: not at all.
+	Lockdown lockdown.Plan
+	// Artifacts is the folder below which all artifacts are; required when runners are locked down.
+	Artifacts string
+	Logger    *slog.Logger
 }
 
 func (o *Options) fill() error {
@@ -59,6 +64,8 @@ func (o *Options) fill() error {
 	switch {
 	case len(o.Command) == 0:
 		return errors.New("pool: no command for a runner")
+	case o.Lockdown.Apply && o.Artifacts == "":
+		return errors.New("pool: no folder of artifacts for locked-down runners")
 	case o.Logger == nil:
 		return errors.New("pool: no logger")
 	case o.Runners < 1:
@@ -98,4 +105,5 @@ type RunnerStats struct {
 	Draining bool
 	Stalled  bool // it did not answer when it was last asked
 	Engine   string
+	Sandbox  string // the level of lock-down it reached
 }

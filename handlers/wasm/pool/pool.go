@@ -43,7 +43,7 @@ func New(o Options) (*Pool, error) {
 	}
 	p := &Pool{
 		opts:    o,
-		args:    childside.Config{Slots: o.Slots, MemoryPerSlot: o.MemoryBytes, Modules: o.Modules}.Args(),
+		args:    childside.Config{Slots: o.Slots, MemoryPerSlot: o.MemoryBytes, Modules: o.Modules, Artifacts: o.Artifacts, Lockdown: o.Lockdown}.Args(),
 		spawner: child.NewSpawner(),
 		runners: map[*runner]struct{}{},
 	}
@@ -176,7 +176,7 @@ func (p *Pool) Stats() Stats {
 	}
 	for r := range p.runners {
 		s.Runners = append(s.Runners, RunnerStats{
-			PID: r.proc.cmd.Process.Pid, Since: r.since, Engine: r.engine,
+			PID: r.proc.cmd.Process.Pid, Since: r.since, Engine: r.engine, Sandbox: r.sandbox,
 			Busy: r.slots.busy, Done: r.slots.begun, Alone: r.slots.alone, Draining: r.slots.draining, Stalled: r.slots.stalled,
 		})
 	}

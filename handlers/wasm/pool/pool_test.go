@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,12 +31,19 @@ import (
 // childCommand makes this test binary a runner.
 const childCommand = "test-runner"
 
+// victimCommand makes it a process that does nothing.
+const victimCommand = "test-victim"
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childCommand {
 		os.Exit(childside.Child(context.Background(), os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == hostileCommand {
 		os.Exit(hostileChild(os.Args[2]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == victimCommand { // there to be attacked, until its stdin ends
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == hostCommand {
 		hostChild()
@@ -266,8 +274,10 @@ func TestCase087LooplessDeadline(t *testing.T) {
 	for range 60 {
 		f = tree.Func(nil, nil, nil, w.Call(f), w.Call(f))
 	}
+	artifact := compile(t, tree.Reactor(nil, w.Call(f), w.I32Const(0)))
+	waitFor(t, p, func(s Stats) bool { return len(s.Runners) == 1 })
 	inv := invocation(nil, 300*time.Millisecond)
-	out := p.Invoke(t.Context(), inv, compile(t, tree.Reactor(nil, w.Call(f), w.I32Const(0))))
+	out := p.Invoke(t.Context(), inv, artifact)
 	if late := time.Since(inv.Deadline); out.Kind != handlers.OutcomeRetry || out.Error.Kind != abi.KindDeadline || late > 500*time.Millisecond {
 		t.Errorf("%s %v, %s after the deadline", out.Kind, out.Error, late)
 	}

@@ -19,9 +19,9 @@ type process struct {
 	conn net.Conn
 }
 
-// startProcess starts a process with one end of a socket pair as descriptor 3, nothing else open, and an empty environment. It dies with this
-// process. Its stderr goes to stderr.
-func startProcess(s *child.Spawner, command []string, stderr io.Writer) (*process, error) {
+// startProcess starts a process with one end of a socket pair as descriptor 3, nothing else open, and an empty environment; apart gives it
+// namespaces of its own. It dies with this process. Its stderr goes to stderr.
+func startProcess(s *child.Spawner, apart bool, command []string, stderr io.Writer) (*process, error) {
 	fds, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("socket pair: %w", os.NewSyscallError("socketpair", err))
@@ -37,7 +37,11 @@ func startProcess(s *child.Spawner, command []string, stderr io.Writer) (*proces
 	cmd.Stderr = stderr
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.WaitDelay = time.Second
-	if err := s.Start(cmd); err != nil {
+	start := s.Start
+	if apart {
+		start = s.StartApart
+	}
+	if err := start(cmd); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", command[0], err), conn.Close())
 	}
 	return &process{cmd, conn}, nil

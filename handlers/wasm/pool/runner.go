@@ -36,6 +36,7 @@ type runner struct {
 	client  *grpc.ClientConn
 	closing sync.Once // of client
 	engine  string
+	sandbox string // the level it says it reached
 	since   time.Time
 
 	ctx              context.Context // of the streams; ends with the process
@@ -60,7 +61,7 @@ type runner struct {
 // startRunner starts a process and shakes hands with it. The runner is ready when it returns.
 func startRunner(ctx context.Context, o *Options, s *child.Spawner, args []string) (*runner, error) {
 	stderr := &stderrLog{log: o.Logger}
-	proc, err := startProcess(s, append(append([]string{}, o.Command...), args...), stderr)
+	proc, err := startProcess(s, o.Lockdown.Namespaces, append(append([]string{}, o.Command...), args...), stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (r *runner) handshake(ctx context.Context) (err error) {
 	case int(d.GetSlots()) != r.opts.Slots:
 		return fmt.Errorf("it has %d slots, %d were asked for", d.GetSlots(), r.opts.Slots)
 	}
-	r.engine = d.GetEngine()
+	r.engine, r.sandbox = d.GetEngine(), d.GetSandbox()
 	work, err := api.Work(r.ctx)
 	if err != nil {
 		return fmt.Errorf("work stream: %w", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/taskhost/taskhost/abi/pluginpb"
 	"github.com/taskhost/taskhost/handlers/wasm/child"
 	"github.com/taskhost/taskhost/handlers/wasm/link"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 )
 
 // FD is the descriptor of the connection to the supervisor.
@@ -33,6 +34,10 @@ type Config struct {
 	Slots         int   // attempts at once, 1 to 256
 	MemoryPerSlot int64 // bytes: the largest memory limit an attempt may have
 	Modules       int   // loaded modules kept, at least 1
+	// Artifacts is the folder of all artifacts, the only one whose files a runner reads. Required with Lockdown.Apply.
+	Artifacts string
+	// Lockdown is how it is locked down before it begins.
+	Lockdown lockdown.Plan
 }
 
 // Bounds of Config.
@@ -45,7 +50,11 @@ const (
 
 // Args returns the arguments that Child understands.
 func (c Config) Args() []string {
-	return []string{fmt.Sprintf("--slots=%d", c.Slots), fmt.Sprintf("--memory-per-slot=%d", c.MemoryPerSlot), fmt.Sprintf("--modules=%d", c.Modules)}
+	args := []string{fmt.Sprintf("--slots=%d", c.Slots), fmt.Sprintf("--memory-per-slot=%d", c.MemoryPerSlot), fmt.Sprintf("--modules=%d", c.Modules)}
+	if c.Artifacts != "" {
+		args = append(args, "--artifacts="+c.Artifacts)
+	}
+	return append(args, c.Lockdown.Args()...)
 }
 
 func parse(args []string) (Config, error) {
@@ -55,6 +64,10 @@ func parse(args []string) (Config, error) {
 	flags.IntVar(&c.Slots, "slots", 0, "")
 	flags.Int64Var(&c.MemoryPerSlot, "memory-per-slot", 0, "")
 	flags.IntVar(&c.Modules, "modules", 0, "")
+	flags.StringVar(&c.Artifacts, "artifacts", "", "")
+	for _, name := range lockdown.FlagNames() {
+		flags.Func(name, "", func(value string) error { return c.Lockdown.Flag(name, value) })
+	}
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -67,33 +80,67 @@ func parse(args []string) (Config, error) {
 		return c, fmt.Errorf("--memory-per-slot=%d: must be between %d and %d bytes", c.MemoryPerSlot, minMemory, maxMemory)
 	case c.Modules < 1 || c.Modules > maxModules:
 		return c, fmt.Errorf("--modules=%d: must be between 1 and %d", c.Modules, maxModules)
+	case c.Lockdown.Apply && c.Artifacts == "":
+		return c, errors.New("--artifacts is missing: with --lockdown a runner reads no files but those")
 	}
 	return c, nil
 }
 
-// Child is the whole life of a runner process: it serves the protocol on descriptor FD until the connection or ctx ends, and returns the exit
-// code. Guests may still be running then, on goroutines that nothing can stop: the caller must exit with the code at once.
+// Child is the whole life of a runner process: it locks itself down, serves the protocol on descriptor FD until the connection or ctx ends,
+// and returns the exit code. Guests may still be running then, on goroutines that nothing can stop: the caller must exit with the code at
+// once. With the argument lockdown.ProbeFlag it only says how far it can be locked down, on stdout.
 func Child(ctx context.Context, args []string) int {
-	config, err := parse(args)
+	if len(args) > 0 && args[0] == lockdown.ProbeFlag {
+		if err := lockdown.AnswerProbe(os.Stdout, args[1:]); err != nil {
+			fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
+			return ExitFault
+		}
+		return ExitOK
+	}
+	config, conn, report, code, err := Confine(args)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
-		return ExitUsage
+		return code
 	}
-	conn, err := link.FileConn(os.NewFile(FD, "supervisor"))
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "taskhost runner: descriptor %d is not a socket of the supervisor; this command is started by taskhost itself: %v\n", FD, err)
-		return ExitUsage
-	}
-	if err := errors.Join(child.CloseInherited(), limit(config)); err != nil {
-		fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
-		return ExitFault
-	}
-	if err := serve(ctx, conn, config); err != nil {
+	if err := serve(ctx, conn, config, report); err != nil {
 		fmt.Fprintf(os.Stderr, "taskhost runner: %v\n", err)
 		return ExitFault
 	}
 	return ExitOK
 }
+
+// Confine is the first part of Child: it reads the arguments, takes over the connection, and locks the process down for good. With an error
+// comes the exit code, and the process must end.
+func Confine(args []string) (Config, net.Conn, lockdown.Report, int, error) {
+	config, err := parse(args)
+	if err != nil {
+		return config, nil, lockdown.Report{}, ExitUsage, err
+	}
+	conn, err := link.FileConn(os.NewFile(FD, "supervisor"))
+	if err != nil {
+		return config, nil, lockdown.Report{}, ExitUsage, fmt.Errorf("descriptor %d is not a socket of the supervisor; this command is started by taskhost itself: %w", FD, err)
+	}
+	if err := errors.Join(child.CloseInherited(), limit(config)); err != nil {
+		return config, nil, lockdown.Report{}, ExitFault, err
+	}
+	report, err := lockdown.Apply(lockdown.Rules{
+		Plan: config.Lockdown, Read: []string{config.Artifacts},
+		OpenFiles: uint64(filesBase + filesPerSlot*config.Slots + filesPerModule*config.Modules),
+		// The only files it can write are in memory: images of its guests.
+		FileBytes: uint64(config.MemoryPerSlot),
+	})
+	if err != nil {
+		return config, nil, report, ExitFault, err
+	}
+	return config, conn, report, ExitOK, nil
+}
+
+// Descriptors a runner may have.
+const (
+	filesBase      = 64
+	filesPerSlot   = 4 // of a module that is being loaded
+	filesPerModule = 2
+)
 
 // What a runner needs besides the memory of its guests, in bytes.
 const (
@@ -116,10 +163,10 @@ func limit(c Config) error {
 	return setRlimits(uint64(dataBase) + uint64(c.Slots)*(goHeapPerSlot+uint64(c.MemoryPerSlot)))
 }
 
-func serve(ctx context.Context, conn net.Conn, config Config) error {
+func serve(ctx context.Context, conn net.Conn, config Config, report lockdown.Report) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	r := newRunner(config, fail)
+	r := newRunner(config, report, fail)
 	r.start(ctx)
 	listener := link.Listen(conn)
 	server := link.NewServer()

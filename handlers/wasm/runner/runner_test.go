@@ -14,6 +14,7 @@ import (
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm/artifact"
 	"github.com/taskhost/taskhost/handlers/wasm/engine"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 	"github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	want := Config{Slots: 8, MemoryPerSlot: 128 << 20, Modules: 64}
+	want := Config{Slots: 8, MemoryPerSlot: 128 << 20, Modules: 64, Artifacts: "/var/a", Lockdown: lockdown.Plan{Apply: true, Least: lockdown.Basic}}
 	if got, err := parse(want.Args()); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -31,7 +32,9 @@ func TestArguments(t *testing.T) {
 		"--slots=8 --memory-per-slot=1000000":                    "--modules=0: must be between",
 		"--slots=8 --memory-per-slot=1000000 --modules=1 --what": "what",
 		"--slots=eight": "eight",
-		"--slots=8 --memory-per-slot=1000000 --modules=1 unexpected": `unexpected argument "unexpected"`,
+		"--slots=8 --memory-per-slot=1000000 --modules=1 --lockdown=basic": "--artifacts is missing",
+		"--slots=8 --memory-per-slot=1000000 --modules=1 --lockdown=some":  `sandbox level "some"`,
+		"--slots=8 --memory-per-slot=1000000 --modules=1 unexpected":       `unexpected argument "unexpected"`,
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%q: %v", args, err)
@@ -134,7 +137,7 @@ func TestProtocolFaults(t *testing.T) {
 		"empty part":  {[]*pluginpb.HostFrame{start(2, "a"), body(1, "")}, "expects none"},
 		"without any": {[]*pluginpb.HostFrame{{Id: 1}}, "of kind <nil>"},
 	} {
-		r := newRunner(Config{Slots: 1, MemoryPerSlot: 1 << 20, Modules: 1}, func(error) {})
+		r := newRunner(Config{Slots: 1, MemoryPerSlot: 1 << 20, Modules: 1}, lockdown.Report{}, func(error) {})
 		var err error
 		for _, f := range c.frames {
 			if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/taskhost/taskhost/abi/pluginpb"
 	"github.com/taskhost/taskhost/handlers/wasm/engine"
 	"github.com/taskhost/taskhost/handlers/wasm/link"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 )
 
 // runner is the handler side of the protocol.
@@ -22,6 +23,7 @@ type runner struct {
 	pluginpb.UnimplementedHandlerServer
 
 	config  Config
+	sandbox string                  // the level reached
 	fail    context.CancelCauseFunc // ends the process
 	modules *modules
 	work    *link.Outbox[*pluginpb.HandlerFrame]
@@ -42,9 +44,10 @@ const (
 	streamLogs
 )
 
-func newRunner(config Config, fail context.CancelCauseFunc) *runner {
+func newRunner(config Config, report lockdown.Report, fail context.CancelCauseFunc) *runner {
 	return &runner{
 		config:  config,
+		sandbox: report.Level,
 		fail:    fail,
 		modules: newModules(config.Modules),
 		work:    link.NewOutbox(func(f *pluginpb.HandlerFrame) int { return proto.Size(f) }),
@@ -76,7 +79,7 @@ func (r *runner) Describe(_ context.Context, req *pluginpb.DescribeRequest) (*pl
 	if req.GetAbi() != pluginpb.ABI {
 		return nil, status.Errorf(codes.FailedPrecondition, "the host speaks version %d of the handler protocol, this runner %d", req.GetAbi(), pluginpb.ABI)
 	}
-	return &pluginpb.DescribeResponse{Abi: pluginpb.ABI, Slots: uint32(r.config.Slots), Engine: engine.Identity()}, nil
+	return &pluginpb.DescribeResponse{Abi: pluginpb.ABI, Slots: uint32(r.config.Slots), Engine: engine.Identity(), Sandbox: r.sandbox}, nil
 }
 
 func (r *runner) open(stream int) error {

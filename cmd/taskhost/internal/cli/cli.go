@@ -72,7 +72,7 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 no rights, 5 conflict, 6 no 
 
 	root.AddCommand(
 		a.devCommand(), a.serveCommand(), a.enqueueCommand(), a.jobCommand(), a.queueCommand(), a.dlqCommand(), a.operationCommand(), a.scheduleCommand(),
-		a.handlerCommand(), a.configCommand(), a.storeCommand(), a.versionCommand(), a.compileCommand(), a.runnerCommand(),
+		a.handlerCommand(), a.configCommand(), a.storeCommand(), a.doctorCommand(), a.versionCommand(), a.compileCommand(), a.runnerCommand(),
 	)
 	return root
 }

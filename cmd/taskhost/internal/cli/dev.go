@@ -19,6 +19,7 @@ func devDefaults() config.Config {
 	c := config.Default()
 	c.DataDir = "./.taskhost"
 	c.Log.Level, c.Log.Format = "warn", "text"
+	c.Wasm.Sandbox = config.SandboxBest
 	return c
 }
 
@@ -85,9 +86,9 @@ func (h withoutSandboxNotice) WithGroup(name string) slog.Handler {
 
 // greet says what is there and what to type next. It goes to stderr: stdout belongs to answers.
 func (a *App) greet(s *wire.Server, c config.Config, took time.Duration) {
-	a.say("taskhost %s dev: no login, loopback only, NOT for production", a.version().Version)
+	a.say("taskhost %s dev: no login, loopback only, NOT for production; sandbox %s", a.version().Version, s.Sandbox())
 	if s.Sandbox() == "off" {
-		a.say("sandbox off (lock-down comes in a later version): do not upload untrusted code")
+		a.say("the kernel does not confine handlers: do not upload untrusted code (see: %s doctor)", self())
 	}
 	a.say("API %s/v1  docs %s/docs  data %s  handlers %s", s.URL(), s.URL(), c.DataDir, strings.Join(samples.Types(), " "))
 	server := ""

@@ -162,6 +162,8 @@ func startError(err error, c config.Config) error {
 			code: ExitFailed, err: fmt.Errorf("%s is in use by another program (another taskhost?)", c.Listen),
 			hint: "take a free port: --listen 127.0.0.1:0",
 		}
+	case wire.SandboxBelow(err):
+		return &exitError{code: ExitFailed, err: err, hint: "see what this machine can do: " + self() + " doctor   (or ask for less: wasm.sandbox)"}
 	case wire.StoreInUse(err):
 		return &exitError{code: ExitFailed, err: err, hint: "stop the other taskhost, or use another folder: --data-dir"}
 	case errors.Is(err, wire.ErrRemoteWithoutLogin):

@@ -44,7 +44,7 @@ func OpenLocal(ctx context.Context, module []byte, o LocalOptions) (_ *Local, er
 	}()
 	c := config.Default()
 	c.DataDir, c.Defaults = dir, o.Defaults
-	c.Wasm.Runners, c.Wasm.Slots = 1, 1
+	c.Wasm.Runners, c.Wasm.Slots, c.Wasm.Sandbox = 1, 1, config.SandboxBest
 	if l.runtime, err = openRuntime(&c, o.Exe, slog.New(slog.DiscardHandler)); err != nil {
 		return l, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/handlers/wasm"
 	"github.com/taskhost/taskhost/handlers/wasm/compile"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 	"github.com/taskhost/taskhost/handlers/wasm/runner"
 	"github.com/taskhost/taskhost/queue"
 	"github.com/taskhost/taskhost/queue/redisq"
@@ -51,6 +52,8 @@ type Runtime interface {
 	handlers.Admitter
 	// SandboxLevel is the lock-down of the child processes.
 	SandboxLevel() string
+	// SandboxReport says what the level is made of.
+	SandboxReport() lockdown.Report
 	Close(ctx context.Context) error
 }
 
@@ -87,6 +90,18 @@ const (
 	RunnerCommand  = wasm.RoleRunner
 )
 
+// childProgram is the program for child processes; "" becomes this one.
+func childProgram(exe string) (string, error) {
+	if exe != "" {
+		return exe, nil
+	}
+	exe, err := ownExe()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	return exe, nil
+}
+
 // ownExe is this program. On Linux the link leads to it also after its file was replaced by an update.
 func ownExe() (string, error) {
 	if runtime.GOOS == "linux" {
@@ -97,17 +112,15 @@ func ownExe() (string, error) {
 
 // openRuntime starts the runtime for uploaded modules. exe is the program for its child processes, "" = this one.
 func openRuntime(c *config.Config, exe string, log *slog.Logger) (Runtime, error) {
-	if exe == "" {
-		var err error
-		if exe, err = ownExe(); err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
-		}
+	exe, err := childProgram(exe)
+	if err != nil {
+		return nil, err
 	}
 	capacity := c.Capacity(config.ThisMachine()) // what config check prints
 	o := wasm.Options{
 		DataDir: c.DataDir, Command: func(role string) []string { return []string{exe, role} },
 		Runners: capacity.Runners, Slots: capacity.SlotsPerRunner,
-		Limits: handlerLimits(c.Defaults), MaxMemoryBytes: int64(capacity.MemoryPerJob), Logger: log.With("part", "wasm"),
+		Limits: handlerLimits(c.Defaults), MaxMemoryBytes: int64(capacity.MemoryPerJob), Sandbox: wasm.Sandbox(c.Wasm.Sandbox), Logger: log.With("part", "wasm"),
 	}
 	if !c.HasRole(config.RoleWorker) {
 		o.Runners, o.Slots = 1, 1 // uploads are admitted here, jobs run elsewhere

@@ -11,6 +11,7 @@ import (
 
 	"github.com/taskhost/taskhost/config"
 	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 	"github.com/taskhost/taskhost/host"
 	"github.com/taskhost/taskhost/host/catalog"
 	"github.com/taskhost/taskhost/host/httpapi"
@@ -115,7 +116,7 @@ func (s *Server) openAPI(ctx context.Context) (err error) {
 		Listen: s.o.Config.Listen, AllowRemote: s.o.AllowRemote,
 		Store: cancelNow{s.store, s.host}, Types: s.host.Registry(), Handlers: s.host.Catalog(), Operations: s.host.Operations(), Schedules: s.host.Schedules(),
 		Limits: limits(s.o.Config.Defaults), Defaults: apiDefaults(s.o.Config.Defaults),
-		Probes: s.probes(), Version: version, Log: s.o.Log.With("part", "api"),
+		Probes: s.probes(), Sandbox: s.runtime.SandboxLevel(), Version: version, Log: s.o.Log.With("part", "api"),
 	})
 	if err != nil {
 		return err
@@ -192,6 +193,9 @@ func (s *Server) Concurrency() int { return s.host.Concurrency() }
 
 // Sandbox is the lock-down of the child processes that was reached.
 func (s *Server) Sandbox() string { return s.runtime.SandboxLevel() }
+
+// SandboxMissing is what keeps the lock-down from the highest level, in one line; empty if nothing does.
+func (s *Server) SandboxMissing() string { return s.runtime.SandboxReport().Missing(lockdown.Strict) }
 
 // Kill makes a Close, now or later, give running jobs back at once.
 func (s *Server) Kill() {

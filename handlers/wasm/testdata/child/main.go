@@ -9,12 +9,22 @@ import (
 	"github.com/taskhost/taskhost/handlers/wasm/runner"
 )
 
-func main() {
-	switch os.Args[1] {
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	switch args[0] {
 	case "compile":
-		os.Exit(compile.Child(context.Background(), os.Stdin, os.Stdout, os.Stderr))
+		return compile.Child(context.Background(), os.Stdin, os.Stdout, os.Stderr)
 	case "runner":
-		os.Exit(runner.Child(context.Background(), os.Args[2:]))
+		return runner.Child(context.Background(), args[1:])
+	case "without-landlock": // ROLE …
+		hideLandlock()
+		return run(args[1:])
+	case "landlock-unless": // FILE ROLE …: without, if the file exists
+		if _, err := os.Stat(args[1]); err == nil {
+			hideLandlock()
+		}
+		return run(args[2:])
 	}
-	panic("unknown role " + os.Args[1])
+	panic("unknown role " + args[0])
 }
