@@ -1,6 +1,6 @@
 // Command bench measures taskhost beside its peers, in one run on one machine, and writes what it saw to RESULTS.md.
 //
-//	go run . [-rounds 5] [-jobs 200000] [-row embedded|metering] [-out RESULTS.md]
+//	go run . [-rounds 5] [-jobs 300000] [-row redis-process] [-idle 5m] [-backlog 1000000] [-out RESULTS.md]
 //
 // Every side of a row runs once per round, in turns, so that what else the machine does falls on all of them. A figure is the
 // median over the rounds, with the range; a ratio is the median of the ratios within each round. Jobs are counted: a side that loses
@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	"github.com/taskhost/taskhost/bench/metering"
 )
@@ -24,7 +25,10 @@ func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 5, "rounds of each row")
 	jobs := flag.Int("jobs", 300_000, "jobs per side and round; peers that are slower get fewer (see each row)")
-	row := flag.String("row", "", "run only this row")
+	row := flag.String("row", "", "run only this row: embedded, redis, redis-process, redis-queues, redis-tenants, redis-enqueue, redis-bulk, redis-reserve, redis-idle, redis-latency, redis-light, metering")
+	var sizes sizes
+	flag.DurationVar(&sizes.idle, "idle", 5*time.Minute, "how long redis-idle watches each host")
+	flag.IntVar(&sizes.backlog, "backlog", 1_000_000, "jobs beside which the light tenant of redis-light waits")
 	out := flag.String("out", "RESULTS.md", "file to write; - = standard output only")
 	dir := flag.String("dir", "", "directory for databases; default the system's temporary one")
 	flag.Parse()
@@ -41,6 +45,14 @@ func main() {
 		}
 		if err := r.measure(ctx, *rounds, *jobs, report); err != nil {
 			log.Fatalf("%s: %v", r.name, err)
+		}
+	}
+	for _, p := range probes() {
+		if *row != "" && p.name != *row {
+			continue
+		}
+		if err := p.measure(ctx, *rounds, sizes, report); err != nil {
+			log.Fatalf("%s: %v", p.name, err)
 		}
 	}
 	if *row == "" || *row == "metering" {

@@ -33,10 +33,10 @@ func newReport() *report {
 
 func (r *report) String() string { return r.b.String() }
 
-func (r *report) add(row row, rates [][]float64, jobs int) {
+func (r *report) add(row row, rates, cpu [][]float64, jobs int) {
 	peer := rates[len(rates)-1]
 	fmt.Fprintf(&r.b, "\n## %s\n\n%s. %d rounds, in turns.\n\n", row.name, row.title, len(peer))
-	fmt.Fprintf(&r.b, "| | jobs | jobs/s, median (range) | times the peer, median (range) | goal |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&r.b, "| | jobs | jobs/s, median (range) | times the peer, median (range) | goal | store's processor, µs per job | goal |\n|---|---|---|---|---|---|---|\n")
 	for i, c := range row.sides {
 		ratios := make([]float64, len(peer))
 		for k := range peer {
@@ -46,7 +46,22 @@ func (r *report) add(row row, rates [][]float64, jobs int) {
 		if c.goal > 0 {
 			goal = fmt.Sprintf("≥ %g", c.goal)
 		}
-		fmt.Fprintf(&r.b, "| %s | %d | %s | %s | %s |\n", c.name, max(int(float64(jobs)*c.share), 1000), spread(rates[i], "%.0f"), spread(ratios, "%.1f"), goal)
+		store, most := "in the process", "-"
+		if cpu[i][0] > 0 {
+			store = spread(cpu[i], "%.1f")
+		}
+		if c.cpu > 0 {
+			most = fmt.Sprintf("≤ %g", c.cpu)
+		}
+		fmt.Fprintf(&r.b, "| %s | %d | %s | %s | %s | %s | %s |\n", c.name, max(int(float64(jobs)*c.share), 1000), spread(rates[i], "%.0f"), spread(ratios, "%.1f"), goal, store, most)
+	}
+}
+
+// table adds a row of any shape; its text says what was measured.
+func (r *report) table(name, text string, head []string, lines [][]string) {
+	fmt.Fprintf(&r.b, "\n## %s\n\n%s\n\n| %s |\n|%s\n", name, text, strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	for _, l := range lines {
+		fmt.Fprintf(&r.b, "| %s |\n", strings.Join(l, " | "))
 	}
 }
 

@@ -25,6 +25,7 @@ type contestant struct {
 	name  string
 	share float64 // of the jobs; slower ones get fewer so that a round stays short
 	goal  float64 // times the peer; 0 = none
+	cpu   float64 // goal for the store's processor time per job, µs; 0 = none
 	// open makes the side for one round, and what to close after it.
 	open func(ctx context.Context) (run.Side, func() error, error)
 }
@@ -53,60 +54,109 @@ func rows(dir string) []row {
 			return own.Redis(name, server, retention), server.Stop, nil
 		}
 	}
+	both := run.Workload{Payload: 100, Producers: 256, Workers: 64}
+	backlog := both
+	backlog.Backlog = true
+	queues, tenants := backlog, backlog
+	queues.Queues, tenants.Tenants = 1000, 1000
+	callers := run.Workload{Payload: 100, Producers: 64, Store: true}
+	bulk := callers
+	bulk.Producers, bulk.Bulk = 4, 500
+	plain := contestant{"asynq v0.26, no retention", 0.1, 0, 0, asynq("asynq", 0)}
 	return []row{{
 		name:     "embedded",
 		title:    "Embedded store end to end: 256 producers that each wait for every job, 64 workers, native no-op handler, 100-byte payload; both at once",
-		workload: run.Workload{Payload: 100, Producers: 256, Workers: 64},
+		workload: both,
 		sides: []contestant{
-			{"taskhost sqlite, fsync per commit, retention off", 1, 18, embedded("off", -1)},
-			{"taskhost sqlite, fsync per commit, default retention", 1, 8, embedded("default", 0)},
-			{"asynq v0.26 on Redis, AOF everysec, no retention", 0.1, 0, asynq("asynq", 0)},
+			{"taskhost sqlite, fsync per commit, retention off", 1, 18, 0, embedded("off", -1)},
+			{"taskhost sqlite, fsync per commit, default retention", 1, 8, 0, embedded("default", 0)},
+			{"asynq v0.26 on Redis, AOF everysec, no retention", 0.1, 0, 0, asynq("asynq", 0)},
 		},
 	}, {
 		name:     "redis",
 		title:    "One Redis, AOF everysec, end to end: 256 producers that each wait for every job, 64 workers, native no-op handler, 100-byte payload; both at once",
-		workload: run.Workload{Payload: 100, Producers: 256, Workers: 64},
+		workload: both,
 		sides: []contestant{
-			{"taskhost, retention off", 1, 18, redis("off", -1)},
-			{"taskhost, default retention", 0.5, 0, redis("default", 0)},
-			{"asynq v0.26, Retention 24h", 0.1, 0, asynq("asynq retention", 24*time.Hour)},
-			{"asynq v0.26, no retention", 0.1, 0, asynq("asynq", 0)},
+			{"taskhost, retention off", 1, 18, 8, redis("off", -1)},
+			{"taskhost, default retention", 0.5, 0, 0, redis("default", 0)},
+			{"asynq v0.26, Retention 24h", 0.1, 0, 0, asynq("asynq retention", 24*time.Hour)},
+			plain,
 		},
+	}, {
+		name:     "redis-process",
+		title:    "One Redis, AOF everysec, a backlog: all jobs are enqueued before the clock starts; 64 workers, native no-op handler, 100-byte payload",
+		workload: backlog,
+		sides: []contestant{
+			{"taskhost, retention off", 1, 30, 0, redis("off", -1)},
+			{"taskhost, default retention", 0.5, 0, 0, redis("default", 0)},
+			{"asynq v0.26, Retention 24h", 0.1, 0, 0, asynq("asynq retention", 24*time.Hour)},
+			plain,
+		},
+	}, {
+		name:     "redis-queues",
+		title:    "As redis-process, in 1,000 busy queues; the peer has one queue",
+		workload: queues,
+		sides:    []contestant{{"taskhost, 1,000 queues, retention off", 1, 10, 0, redis("queues", -1)}, plain},
+	}, {
+		name:     "redis-tenants",
+		title:    "As redis-process, 1,000 busy tenants; the peer has no tenants and one queue",
+		workload: tenants,
+		sides:    []contestant{{"taskhost, 1,000 tenants, retention off", 1, 0, 20, redis("tenants", -1)}, plain},
+	}, {
+		name:     "redis-enqueue",
+		title:    "Enqueueing on one Redis, AOF everysec, 100-byte payload: 64 callers that each wait for every job",
+		workload: callers,
+		sides:    []contestant{{"taskhost", 1, 3, 0, redis("callers", -1)}, {"asynq v0.26", 0.3, 0, 0, asynq("asynq", 0)}},
+	}, {
+		name:     "redis-bulk",
+		title:    "Enqueueing on one Redis, AOF everysec, 100-byte payload: 4 callers with 500 jobs per call; the peer has no such call, its callers enqueue one by one",
+		workload: bulk,
+		sides:    []contestant{{"taskhost, 500 per call", 1, 8, 0, redis("bulk", -1)}, {"asynq v0.26, 64 callers", 0.3, 0, 0, asynqCallers(asynq("asynq", 0))}},
 	}}
 }
 
+// asynqCallers gives a side 64 producers, which it needs where the workload has fewer.
+func asynqCallers(open func(context.Context) (run.Side, func() error, error)) func(context.Context) (run.Side, func() error, error) {
+	return func(ctx context.Context) (run.Side, func() error, error) {
+		side, closeSide, err := open(ctx)
+		inner := side.Run
+		side.Run = func(ctx context.Context, w run.Workload, seen func([]byte)) (run.Measure, error) {
+			w.Producers = 64
+			return inner(ctx, w, seen)
+		}
+		return side, closeSide, err
+	}
+}
+
 func (r row) measure(ctx context.Context, rounds, jobs int, report *report) error {
-	rates := make([][]float64, len(r.sides))
+	rates, cpu := make([][]float64, len(r.sides)), make([][]float64, len(r.sides))
 	for round := range rounds {
 		for i, c := range r.sides {
 			w := r.workload
 			w.Jobs = max(int(float64(jobs)*c.share), 1000)
-			rate, err := c.once(ctx, w)
+			m, err := c.once(ctx, w)
 			if err != nil {
 				return err
 			}
-			log.Printf("%s round %d/%d: %s: %.0f jobs/s (%d jobs)", r.name, round+1, rounds, c.name, rate, w.Jobs)
-			rates[i] = append(rates[i], rate)
+			rate, store := float64(w.Jobs)/m.Elapsed.Seconds(), float64(m.StoreCPU.Nanoseconds())/1e3/float64(w.Jobs)
+			log.Printf("%s round %d/%d: %s: %.0f jobs/s, %.1f µs of the store (%d jobs)", r.name, round+1, rounds, c.name, rate, store, w.Jobs)
+			rates[i], cpu[i] = append(rates[i], rate), append(cpu[i], store)
 		}
 	}
-	report.add(r, rates, jobs)
+	report.add(r, rates, cpu, jobs)
 	return nil
 }
 
 // roundLimit bounds one side of one round.
 const roundLimit = 5 * time.Minute
 
-func (c contestant) once(ctx context.Context, w run.Workload) (rate float64, err error) {
+func (c contestant) once(ctx context.Context, w run.Workload) (m run.Measure, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, roundLimit, fmt.Errorf("%s: not done in %s", c.name, roundLimit))
 	defer cancel()
 	side, closeSide, err := c.open(ctx)
 	if err != nil {
-		return 0, err
+		return m, err
 	}
 	defer func() { err = errors.Join(err, closeSide()) }()
-	m, err := run.Counted(ctx, side, w)
-	if err != nil {
-		return 0, err
-	}
-	return float64(w.Jobs) / m.Elapsed.Seconds(), nil
+	return run.Counted(ctx, side, w)
 }

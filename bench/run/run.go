@@ -16,6 +16,12 @@ type Workload struct {
 	Payload   int // bytes, ≥ 4: the first four hold the job's number
 	Producers int // goroutines that each enqueue one job at a time and wait for the answer
 	Workers   int // handlers at once
+
+	Backlog bool // all jobs are enqueued before the clock starts: only processing is measured
+	Store   bool // nothing is processed: only enqueueing is measured; sides count what is stored
+	Bulk    int  // jobs of one enqueue call where a side has such calls; 0 = 1
+	Queues  int  // busy queues of each tenant; 0 = 1
+	Tenants int  // busy tenants; 0 = 1. Sides without tenants ignore it
 }
 
 // Side is one contestant: it enqueues and processes the whole workload, and returns when every job was handled.
@@ -53,6 +59,9 @@ func Counted(ctx context.Context, s Side, w Workload) (Measure, error) {
 	})
 	if err != nil {
 		return m, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	if w.Store {
+		return m, nil
 	}
 	lost, doubled := 0, 0
 	for i := range counts {
