@@ -103,7 +103,7 @@ func New(o Options) (*Host, error) {
 	}
 	h.catalog = catalog.New(catalog.Options{Records: o.Store, Registry: h.registry, Runtimes: o.Runtimes, Limits: o.Defaults.limits(),
 		Log: part(o.Log, "catalog"), Random: o.Random, Now: o.Store.Now, Shared: o.Shared})
-	ops := operations.Options{Dead: o.Store, Records: o.Store, Holder: o.Worker, Now: o.Store.Now, Log: part(o.Log, "operations"), Random: o.Random, Entropy: o.Entropy}
+	ops := operations.Options{Dead: o.Store, Jobs: o.Store, Bulk: o.Store, Records: o.Store, Holder: o.Worker, Now: o.Store.Now, Log: part(o.Log, "operations"), Random: o.Random, Entropy: o.Entropy}
 	plan := schedules.Options{Queue: o.Store, Records: o.Store, Holder: o.Worker, Passive: o.NoMaintenance, Limits: o.Limits,
 		Defaults: schedules.Defaults{MaxAttempts: o.Defaults.MaxAttempts, Backoff: o.Defaults.Backoff}, Log: part(o.Log, "schedules"), Random: o.Random}
 	if o.Shared {

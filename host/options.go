@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/host/operations"
 	"github.com/taskhost/taskhost/queue"
 )
 
@@ -19,6 +20,8 @@ type Store interface {
 	queue.Queue
 	queue.Records
 	queue.DeadLetters
+	queue.Bulk
+	operations.Jobs
 }
 
 // Options of a Host. Store, Runtimes and Log are required.

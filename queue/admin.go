@@ -165,7 +165,7 @@ type DeadLetters interface {
 	// CountDead counts matching dead jobs.
 	CountDead(ctx context.Context, f DeadFilter) (int, error)
 	// ReplayDead starts a new run of up to limit matching jobs, oldest first, at the tail of their queue, or of toQueue
-	// when that is not empty. Jobs whose unique key is held are skipped.
+	// when that is not empty. Jobs whose unique key is held, and erased ones, are skipped.
 	ReplayDead(ctx context.Context, f DeadFilter, toQueue string, limit int) (DeadChunk, error)
 	// PurgeDead removes up to limit matching jobs.
 	PurgeDead(ctx context.Context, f DeadFilter, limit int) (DeadChunk, error)

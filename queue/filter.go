@@ -11,6 +11,7 @@ import (
 type JobFilter struct {
 	Tenant           string
 	States           []State
+	Reason           Reason // of scheduled jobs
 	Queue            string
 	Type             string
 	Labels           map[string]string // all must match
@@ -95,6 +96,7 @@ func (f *JobFilter) Matches(j *Job) bool {
 	}
 	return j.Tenant == f.Tenant &&
 		(len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
+		(f.Reason == "" || j.Reason == f.Reason) &&
 		(f.Queue == "" || j.Queue == f.Queue) &&
 		(f.Type == "" || j.Type == f.Type) &&
 		(f.Query == "" || strings.Contains(j.ID, f.Query) || j.LastError != nil && strings.Contains(j.LastError.Message, f.Query)) &&

@@ -136,6 +136,7 @@ type Job struct {
 	StartedAt  time.Time // last reservation
 	FinishedAt time.Time // terminal states
 	ExpiresAt  time.Time
+	ErasedAt   time.Time // when payload and result were erased (ChangeErase); such a job cannot run again
 
 	CancelRequested bool // while running: a cancel was acknowledged and the handler is being stopped
 	PayloadBytes    int

@@ -9,7 +9,7 @@ import (
 // ErrClosed after Close, an error wrapping ErrUnavailable when the store could not answer, and the context's cause when
 // it ended first; a call that failed so may or may not have taken effect (its outcomes are "unknown").
 //
-// What not every store can do is a separate interface: Jobs, Explainer, Notes, Queues, DeadLetters, Leaser, Records,
+// What not every store can do is a separate interface: Jobs, Bulk, Explainer, Notes, Queues, DeadLetters, Leaser, Records,
 // Configurable, Auditor.
 type Queue interface {
 	// Enqueue stores jobs. outcomes[i] belongs to specs[i]; they are independent of each other. A created outcome is

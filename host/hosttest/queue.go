@@ -19,6 +19,7 @@ type Engine interface {
 	queue.Queues
 	queue.Notes
 	queue.DeadLetters
+	queue.Bulk
 	queue.Leaser
 	queue.Records
 }

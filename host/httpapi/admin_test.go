@@ -171,12 +171,54 @@ func TestReplayAndPurge(t *testing.T) {
 	s.send("POST", "/v1/operations/op_x/cancel", nil).wantProblem(404, httpapi.CodeNotFound, "")
 }
 
+func TestOperationsOnAnyJobs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	keep := s.enqueue(`{"type":"a","payload":1,"labels":{"n":"1"}}`)
+	gone := s.enqueue(`{"type":"a","payload":1,"labels":{"n":"2"}}`)
+	var op httpapi.Operation
+	s.send("POST", "/v1/operations", `{"action":"cancel","dry_run":true}`).want(200).into(&op)
+	if op.Matched != 2 || op.ID != "" || len(op.Filter.States) != 3 || !op.DeadBefore.IsZero() {
+		t.Errorf("%+v", op)
+	}
+	a := s.send("POST", "/v1/operations", `{"action":"cancel","filter":{"labels":{"n":"2"},"states":["ready"],"type":"a","since":"2020-01-01T00:00:00Z"},"expected_count":1}`).want(202)
+	a.into(&op)
+	if op.Filter.Labels["n"] != "2" || op.Filter.Since != "2020-01-01T00:00:00.000Z" || op.Filter.Before == "" {
+		t.Errorf("%+v", op.Filter)
+	}
+	if done := s.finished(a.header.Get("Location")); done.State != "succeeded" || done.Done != 1 || done.Action != "cancel" {
+		t.Errorf("%+v", done)
+	}
+	for id, state := range map[string]string{keep: "ready", gone: "cancelled"} {
+		if got := s.send("GET", "/v1/jobs/"+id, nil).want(200).object(); got["state"] != state || got["erased_at"] != nil {
+			t.Errorf("%s is %v, want %s", id, got["state"], state)
+		}
+	}
+	a = s.send("POST", "/v1/operations", `{"action":"erase","filter":{"ids":["`+gone+`"]}}`).want(202)
+	if done := s.finished(a.header.Get("Location")); done.Done != 1 {
+		t.Errorf("%+v", done)
+	}
+	if got := s.send("GET", "/v1/jobs/"+gone, nil).want(200).object(); got["erased_at"] == nil || got["payload_bytes"] != 0.0 {
+		t.Errorf("%v", got)
+	}
+	s.send("POST", "/v1/jobs/"+gone+"/retry", nil).wantProblem(409, httpapi.CodeConflict, "")
+	s.send("POST", "/v1/jobs/"+gone+"/retry", `{"payload":2}`).want(201)
+}
+
 func TestOperationFaults(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for _, c := range []struct{ path, body, field string }{
 		{"/v1/operations", `{}`, "action"},
-		{"/v1/operations", `{"action":"erase"}`, "action"},
+		{"/v1/operations", `{"action":"cancel","filter":{"states":["dead"]}}`, "filter.states"},
+		{"/v1/operations", `{"action":"cancel","filter":{"states":[]}}`, "filter.states"},
+		{"/v1/operations", `{"action":"cancel","filter":{"q":""}}`, "filter.q"},
+		{"/v1/operations", `{"action":"cancel","filter":{"since":"x"}}`, "filter.since"},
+		{"/v1/operations", `{"action":"cancel","filter":{"label":{}}}`, "filter.label"},
+		{"/v1/operations", `{"action":"cancel","dead_before":"2026-11-30T03:00:00Z"}`, "dead_before"},
+		{"/v1/operations", `{"action":"purge","filter":{"q":"x"},"dead_before":"2026-11-30T03:00:00Z"}`, "dead_before"},
+		{"/v1/operations", `{"action":"cancel","to_queue":"a"}`, "to_queue"},
+		{"/v1/dlq/purge", `{"filter":{"states":["ready"]}}`, "filter.states"},
 		{"/v1/operations", `{"action":"explode"}`, "action"},
 		{"/v1/operations", ``, "body"},
 		{"/v1/dlq/replay", `{"action":"purge"}`, "action"},

@@ -109,7 +109,7 @@ func newSite(t *testing.T, change ...func(*httpapi.Options)) *site {
 		Runtimes: []handlers.Runtime{uploads{handlertest.NewFunc("wasm", 1, func(context.Context, *handlers.Invocation) handlers.Outcome { return handlertest.Succeed(nil) })}},
 	})
 	ops := operations.New(operations.Options{
-		Dead: s.store, Records: s.store, Holder: "w-1", Now: s.store.Now, Log: log, Random: func() float64 { return 0 }, Entropy: rand.Reader,
+		Dead: s.store, Jobs: s.store, Bulk: s.store, Records: s.store, Holder: "w-1", Now: s.store.Now, Log: log, Random: func() float64 { return 0 }, Entropy: rand.Reader,
 	})
 	plan := schedules.New(schedules.Options{Queue: s.store, Records: s.store, Log: log, Random: func() float64 { return 0 }, Defaults: schedules.Defaults{MaxAttempts: 5}})
 	opt := httpapi.Options{

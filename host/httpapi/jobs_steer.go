@@ -60,6 +60,11 @@ func (s *Server) retryJob(ctx context.Context, in *JobPath) (*retryAnswer, error
 	if !job.State.Terminal() {
 		return nil, &queue.StateError{JobID: job.ID, State: job.State, Op: "retry"}
 	}
+	if !job.ErasedAt.IsZero() && !edit.given {
+		p := newProblem(CodeConflict, "cannot retry %s: its payload was erased; give another one", job.ID)
+		p.JobID, p.State = job.ID, string(job.State)
+		return nil, p
+	}
 	if job.State == queue.StateDead && !edit.given {
 		return s.replayOne(ctx, job)
 	}

@@ -33,6 +33,7 @@ type Job struct {
 	NextRunAt     Timestamp         `json:"next_run_at" doc:"while scheduled: when it becomes ready"`
 	FinishedAt    Timestamp         `json:"finished_at"`
 	ExpiresAt     Timestamp         `json:"expires_at" doc:"when it expires unless it has started"`
+	ErasedAt      Timestamp         `json:"erased_at" doc:"when payload and result were erased"`
 	Timeout       *int64            `json:"timeout_ms" doc:"of one attempt; null = the handler's"`
 	Backoff       Backoff           `json:"backoff"`
 	Handler       *queue.Handler    `json:"handler" doc:"the handler version of the last attempt"`
@@ -110,7 +111,7 @@ func viewJob(j *queue.Job) Job {
 		Run: j.Run, Attempt: j.Attempt, MaxAttempts: j.MaxAttempts, Crashes: j.Crashes, Interruptions: j.Interruptions,
 		Priority: j.Priority, PayloadBytes: j.PayloadBytes, ResultBytes: j.ResultBytes, LastError: viewError(j.LastError),
 		CreatedAt: Timestamp{j.CreatedAt}, StartedAt: Timestamp{j.StartedAt}, NextRunAt: Timestamp{j.NextRunAt},
-		FinishedAt: Timestamp{j.FinishedAt}, ExpiresAt: Timestamp{j.ExpiresAt}, LeaseUntil: Timestamp{j.LeaseUntil},
+		FinishedAt: Timestamp{j.FinishedAt}, ExpiresAt: Timestamp{j.ExpiresAt}, ErasedAt: Timestamp{j.ErasedAt}, LeaseUntil: Timestamp{j.LeaseUntil},
 		Backoff: viewBackoff(j.Backoff), Handler: viewHandler(j.Handler), Worker: Text(j.Worker),
 		Cancel: j.CancelRequested, RetriedFrom: Text(j.RetriedFrom), Idempotency: Text(j.IdempotencyKey),
 		Unique: viewUnique(j.Unique), Concurrency: Text(j.ConcurrencyKey), Labels: j.Labels, Headers: j.Headers,

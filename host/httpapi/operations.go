@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/taskhost/taskhost/host/httpapi/jsonin"
 	"github.com/taskhost/taskhost/host/operations"
 	"github.com/taskhost/taskhost/queue"
 )
 
-// Operations does long work on dead jobs; *operations.Service is one.
+// Operations does long work on many jobs; *operations.Service is one.
 type Operations interface {
-	// Create begins an operation; a dry run only counts, and its answer has no id.
+	// Create begins an operation on dead jobs, CreateJobs one on jobs in any state; a dry run only counts, and its answer has no id.
 	Create(ctx context.Context, tenant string, action operations.Action, f queue.DeadFilter, toQueue string, expectedCount *int, dryRun bool) (operations.Operation, error)
+	CreateJobs(ctx context.Context, tenant string, req operations.JobsRequest) (operations.Operation, error)
 	Get(ctx context.Context, tenant, id string) (operations.Operation, error)
 	List(ctx context.Context, tenant string) ([]operations.Operation, error)
 	Cancel(ctx context.Context, tenant, id string) (operations.Operation, error)
@@ -23,14 +23,14 @@ type Operations interface {
 // Operation is long work in an answer.
 type Operation struct {
 	ID         Text              `json:"id" doc:"null for a dry run"`
-	Action     operations.Action `json:"action" enum:"replay,purge"`
+	Action     operations.Action `json:"action" enum:"replay,purge,cancel,retry,erase"`
 	State      operations.State  `json:"state" enum:"running,succeeded,failed,cancelled"`
-	Matched    int               `json:"matched" doc:"dead jobs that matched when it was created"`
+	Matched    int               `json:"matched" doc:"jobs that matched when it was created"`
 	Done       int               `json:"done"`
-	Skipped    int               `json:"skipped" doc:"left alone: another job holds their unique key"`
+	Skipped    int               `json:"skipped" doc:"left alone: another job holds their unique key, or their state changed meanwhile"`
 	Failed     int               `json:"failed"`
-	Filter     FilterView        `json:"filter"`
-	DeadBefore Timestamp         `json:"dead_before" doc:"jobs that died later are not touched"`
+	Filter     JobsFilterView    `json:"filter"`
+	DeadBefore Timestamp         `json:"dead_before" doc:"of an operation on dead jobs: those that died later are not touched"`
 	ToQueue    Text              `json:"to_queue"`
 	DryRun     bool              `json:"dry_run"`
 	CreatedAt  Timestamp         `json:"created_at"`
@@ -44,6 +44,18 @@ type FilterView struct {
 	Queue            string   `json:"queue,omitempty"`
 	Type             string   `json:"type,omitempty"`
 	ErrorFingerprint string   `json:"error_fingerprint,omitempty" doc:"fingerprint of the last error"`
+}
+
+// JobsFilterView is which jobs are meant; what is absent does not filter.
+type JobsFilterView struct {
+	FilterView
+	States         []queue.State     `json:"states,omitempty" doc:"default: those that the action fits; of a purge only dead"`
+	Labels         map[string]string `json:"labels,omitempty" doc:"all must match"`
+	Query          string            `json:"q,omitempty" doc:"part of the id or of the last error"`
+	Since          string            `json:"since,omitempty" doc:"created at or after" example:"2026-11-30T03:10:00Z"`
+	Before         string            `json:"before,omitempty" doc:"created before; at most when the operation was created"`
+	FinishedSince  string            `json:"finished_since,omitempty" doc:"finished at or after"`
+	FinishedBefore string            `json:"finished_before,omitempty" doc:"finished before"`
 }
 
 // OperationList lists operations, newest first.
@@ -61,10 +73,15 @@ type DeadRequest struct {
 	DryRun        bool        `json:"dry_run,omitempty" doc:"only count"`
 }
 
-// OperationRequest is DeadRequest with the action named.
+// OperationRequest asks for work on jobs in any state. A replay or purge that uses none of the fields from states to finished_before
+// is one of dead jobs, as by /v1/dlq, and may have dead_before.
 type OperationRequest struct {
-	Action string `json:"action" enum:"replay,purge"`
-	DeadRequest
+	Action        string          `json:"action" enum:"cancel,retry,replay,purge,erase" doc:"cancel what is not finished; retry now what waits for its next attempt; replay dead jobs; purge; erase payload and result of finished jobs, whose record stays"`
+	Filter        *JobsFilterView `json:"filter,omitempty"`
+	DeadBefore    string          `json:"dead_before,omitempty" example:"2026-11-30T03:10:00Z" doc:"of dead jobs; default: now"`
+	ExpectedCount *int            `json:"expected_count,omitempty" doc:"refuse with count_changed unless so many match"`
+	ToQueue       string          `json:"to_queue,omitempty" doc:"of a replay: the queue they go to; default: their own"`
+	DryRun        bool            `json:"dry_run,omitempty" doc:"only count"`
 }
 
 type operationPath struct {
@@ -84,6 +101,8 @@ type operationListAnswer struct{ Body OperationList }
 type deadRequest struct {
 	action   operations.Action
 	filter   queue.DeadFilter
+	jobs     operations.JobsFilter // what only an operation on jobs in any state has
+	general  string                // the first such field; empty = none
 	toQueue  string
 	expected *int
 	dryRun   bool
@@ -111,7 +130,7 @@ func (s *Server) operationRoutes() {
 	}
 	register(s, route{
 		id: "create-operation", method: http.MethodPost, path: "/v1/operations", tag: "operations", status: http.StatusAccepted,
-		summary: "Begin long work on dead jobs", body: s.jsonBody(true, schemaOf[OperationRequest](s)), also: dry,
+		summary: "Begin long work on many jobs", body: s.jsonBody(true, schemaOf[OperationRequest](s)), also: dry,
 	}, func(ctx context.Context, in *struct{ call }) (*operationAnswer, error) {
 		return s.createOperation(ctx, &in.call, "")
 	})
@@ -166,9 +185,9 @@ func (s *Server) createOperation(ctx context.Context, in *call, action operation
 		return nil, err
 	}
 	if req.action == "" {
-		return nil, invalid("action", "is required: replay or purge")
+		return nil, invalid("action", "is required: %s", actionNames())
 	}
-	op, err := s.opt.Operations.Create(ctx, in.tenant, req.action, req.filter, req.toQueue, req.expected, req.dryRun)
+	op, err := s.begin(ctx, in.tenant, &req)
 	if changed := (*operations.CountChangedError)(nil); errors.As(err, &changed) {
 		p := newProblem(CodeCountChanged, "%s", changed)
 		p.Field = "expected_count"
@@ -192,16 +211,12 @@ func (r *deadRequest) read(f fieldReader, key string, named bool) (err error) {
 			return f.unknown(key, nil, known...)
 		}
 		var v string
-		v, err = f.str(key)
-		if slices.Contains([]string{"cancel", "retry", "erase"}, v) {
-			return invalid("action", "%s is not in this version; use replay or purge", v)
-		}
-		if err == nil && v != string(operations.ActionReplay) && v != string(operations.ActionPurge) {
-			return invalid("action", "must be replay or purge, got %.40q", v)
+		if v, err = f.str(key); err == nil && queue.ChangeAction(v).Fits() == nil {
+			return invalid("action", "must be one of %s, got %.40q", actionNames(), v)
 		}
 		r.action = operations.Action(v)
 	case "filter":
-		err = r.readFilter(f.in(key))
+		err = r.readFilter(f.in(key), named)
 	case "dead_before":
 		r.filter.DeadBefore, err = f.instant(key)
 	case "expected_count":
@@ -221,33 +236,10 @@ func (r *deadRequest) read(f fieldReader, key string, named bool) (err error) {
 	return err
 }
 
-// filterIDsMax is how many jobs one filter may name.
-const filterIDsMax = 1000
-
-func (r *deadRequest) readFilter(f fieldReader) error {
-	return f.s.Object(func(key string) (err error) {
-		switch key {
-		case "ids":
-			if r.filter.IDs, err = f.names(key, filterIDsMax); err == nil && len(r.filter.IDs) == 0 {
-				return invalid(f.at(key), "is empty: it would select every dead job; leave it out for that")
-			}
-		case "queue":
-			r.filter.Queue, err = f.name(key)
-		case "type":
-			r.filter.Type, err = f.name(key)
-		case "error_fingerprint":
-			r.filter.ErrorFingerprint, err = f.filled(key, queue.KeyMax)
-		default:
-			return f.unknown(key, nil, "ids", "queue", "type", "error_fingerprint")
-		}
-		return err
-	})
-}
-
 func viewOperation(op operations.Operation) Operation {
 	v := Operation{
 		ID: Text(op.ID), Action: op.Action, State: op.State, Matched: op.Matched, Done: op.Done, Skipped: op.Skipped, Failed: op.Failed,
-		Filter:     FilterView{IDs: op.Filter.IDs, Queue: op.Filter.Queue, Type: op.Filter.Type, ErrorFingerprint: op.Filter.ErrorFingerprint},
+		Filter:     viewFilter(&op),
 		DeadBefore: Timestamp{op.Filter.DeadBefore}, ToQueue: Text(op.ToQueue), DryRun: op.DryRun,
 		CreatedAt: Timestamp{op.CreatedAt}, Error: Text(op.Error),
 	}

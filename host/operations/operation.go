@@ -1,6 +1,7 @@
-// Package operations does long work on the dead-letter queue: replay and purge of everything a filter selects. An operation is a
-// durable record, done in bounded chunks with its progress stored after each, so it survives its host, is resumed where it
-// was, and can be watched and cancelled. What it works on is fixed when it is created: jobs that die later are not swept in.
+// Package operations does long work on many jobs: cancel, retry, replay, purge and erase of everything a filter selects. An operation is
+// a durable record, done in bounded chunks with its progress stored after each, so it survives its host, is resumed where it
+// was, and can be watched and cancelled. What it works on is fixed when it is created: jobs that die (dead-letter queue) or are
+// created (jobs in any state) later are not swept in.
 //
 //	running ──► succeeded
 //	   ├──────► failed       the store refused a chunk for good
@@ -23,6 +24,9 @@ type Action string
 const (
 	ActionReplay Action = "replay" // start a new run of each job
 	ActionPurge  Action = "purge"  // remove each job
+	ActionCancel Action = "cancel" // cancel each job that is not finished
+	ActionRetry  Action = "retry"  // run each job that waits for its next attempt now
+	ActionErase  Action = "erase"  // remove payload and result of each finished job; its record stays
 )
 
 // State is where an operation is.
@@ -38,20 +42,21 @@ const (
 
 // Operation describes an operation, as the API shows it.
 type Operation struct {
-	ID         string     `json:"id,omitempty"` // "op_" and 26 characters; empty for a dry run, which is not stored
-	Tenant     string     `json:"tenant,omitempty"`
-	Action     Action     `json:"action"`
-	State      State      `json:"state"`
-	Matched    int        `json:"matched"` // when it was created
-	Done       int        `json:"done"`
-	Skipped    int        `json:"skipped"` // left as they were: a unique key is held by another job
-	Failed     int        `json:"failed"`  // not reached because the operation failed
-	Filter     Filter     `json:"filter"`
-	ToQueue    string     `json:"to_queue,omitempty"` // replay only; empty = the job's own queue
-	DryRun     bool       `json:"dry_run,omitempty"`
-	CreatedAt  time.Time  `json:"created_at"`
-	FinishedAt *time.Time `json:"finished_at"`
-	Error      string     `json:"error,omitempty"`
+	ID         string      `json:"id,omitempty"` // "op_" and 26 characters; empty for a dry run, which is not stored
+	Tenant     string      `json:"tenant,omitempty"`
+	Action     Action      `json:"action"`
+	State      State       `json:"state"`
+	Matched    int         `json:"matched"` // when it was created
+	Done       int         `json:"done"`
+	Skipped    int         `json:"skipped"` // left as they were: a unique key is held by another job, or the state changed meanwhile
+	Failed     int         `json:"failed"`  // not reached because the operation failed
+	Filter     Filter      `json:"filter"`  // of dead jobs, when Jobs is nil
+	Jobs       *JobsFilter `json:"jobs,omitempty"`
+	ToQueue    string      `json:"to_queue,omitempty"` // replay only; empty = the job's own queue
+	DryRun     bool        `json:"dry_run,omitempty"`
+	CreatedAt  time.Time   `json:"created_at"`
+	FinishedAt *time.Time  `json:"finished_at"`
+	Error      string      `json:"error,omitempty"`
 }
 
 // Filter is the part of queue.DeadFilter that people see.
@@ -71,7 +76,7 @@ type CountChangedError struct {
 }
 
 func (e *CountChangedError) Error() string {
-	return fmt.Sprintf("%d dead jobs match now, %d were expected; nothing was changed", e.Matched, e.Expected)
+	return fmt.Sprintf("%d jobs match now, %d were expected; nothing was changed", e.Matched, e.Expected)
 }
 
 // Is makes errors.Is(err, queue.ErrConflict) true.
@@ -91,7 +96,8 @@ func (e *StateError) Is(target error) bool { return target == queue.ErrConflict 
 // record is a stored operation: what is shown, and where the next chunk begins.
 type record struct {
 	Operation
-	After string `json:"after,omitempty"`
+	After   string `json:"after,omitempty"`
+	Changed int    `json:"changed,omitempty"` // by the pass over the jobs that is under way
 
 	revision int64
 }

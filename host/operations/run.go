@@ -103,6 +103,9 @@ func (s *Service) hold(id string) (release func(), err error) {
 
 // recount makes up for a chunk that took effect and whose progress was not stored: what no longer matches was done.
 func (s *Service) recount(r *record) error {
+	if r.Jobs != nil { // they also change by themselves, so it cannot be told what was done
+		return nil
+	}
 	left, err := s.o.Dead.CountDead(s.ctx, r.deadFilter())
 	if err != nil {
 		return err
@@ -140,11 +143,15 @@ func (s *Service) step(r *record) (over bool, err error) {
 }
 
 func (s *Service) act(r *record) (queue.DeadChunk, error) {
+	if r.Jobs != nil {
+		return s.actOnJobs(r)
+	}
 	switch r.Action {
 	case ActionReplay:
 		return s.o.Dead.ReplayDead(s.ctx, r.deadFilter(), r.ToQueue, s.o.Chunk)
 	case ActionPurge:
 		return s.o.Dead.PurgeDead(s.ctx, r.deadFilter(), s.o.Chunk)
+	case ActionCancel, ActionRetry, ActionErase: // of jobs in any state only
 	}
 	return queue.DeadChunk{}, fmt.Errorf("%w: action %q", queue.ErrInvalid, string(r.Action))
 }
@@ -158,7 +165,7 @@ func (s *Service) refused(r *record, cause error) (over bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.Error, r.Failed = cause.Error(), r.Matched-r.Done-r.Skipped
+	r.Error, r.Failed = cause.Error(), max(r.Matched-r.Done-r.Skipped, 0)
 	r.finish(StateFailed, now)
 	s.o.Log.Error("operation failed", "operation", r.ID, "tenant", r.Tenant, "action", string(r.Action), "error", cause)
 	return true, s.put(s.ctx, r)

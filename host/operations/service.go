@@ -15,9 +15,17 @@ import (
 	"github.com/taskhost/taskhost/queue"
 )
 
+// Jobs finds jobs; a queue.Jobs is one.
+type Jobs interface {
+	GetJob(ctx context.Context, tenant, id string) (*queue.Job, error)
+	ListJobs(ctx context.Context, f queue.JobFilter) (queue.JobPage, error)
+}
+
 // Options of a Service.
 type Options struct {
 	Dead    queue.DeadLetters
+	Jobs    Jobs
+	Bulk    queue.Bulk
 	Records queue.Records
 	Leaser  queue.Leaser                                 // nil = the store has one host only
 	Holder  string                                       // who holds the lease of an operation
@@ -140,24 +148,31 @@ func (s *Service) Create(ctx context.Context, tenant string, action Action, f qu
 	if r.Matched, err = s.o.Dead.CountDead(ctx, r.deadFilter()); err != nil {
 		return Operation{}, fmt.Errorf("count dead jobs: %w", err)
 	}
+	return s.begin(ctx, r, expectedCount)
+}
+
+// begin stores an operation whose matches are counted and launches it, unless it is a dry run.
+func (s *Service) begin(ctx context.Context, r *record, expectedCount *int) (Operation, error) {
 	if expectedCount != nil && *expectedCount != r.Matched {
 		return Operation{}, &CountChangedError{Expected: *expectedCount, Matched: r.Matched}
 	}
-	if dryRun {
-		r.finish(StateSucceeded, now)
+	if r.DryRun {
+		r.finish(StateSucceeded, r.CreatedAt)
 		return r.Operation, nil
 	}
-	if r.ID, err = s.newID(now); err != nil {
+	id, err := s.newID(r.CreatedAt)
+	if err != nil {
 		return Operation{}, err
 	}
+	r.ID = id
 	if err := s.put(ctx, r); err != nil {
 		return Operation{}, err
 	}
 	// The record is durable: should the service be stopping, the next start does it.
-	if err := s.launch(tenant, r.ID, false); err != nil {
-		s.o.Log.Info("operation waits for the next start", "operation", r.ID, "tenant", tenant)
+	if err := s.launch(r.Tenant, r.ID, false); err != nil {
+		s.o.Log.Info("operation waits for the next start", "operation", r.ID, "tenant", r.Tenant)
 	}
-	s.prune(ctx, tenant)
+	s.prune(ctx, r.Tenant)
 	return r.Operation, nil
 }
 

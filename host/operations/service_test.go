@@ -46,7 +46,7 @@ func (d *slowDead) ReplayDead(ctx context.Context, f queue.DeadFilter, to string
 
 func fresh(t *testing.T, d *slowDead, change func(*Options)) *Service {
 	t.Helper()
-	o := Options{Dead: d, Records: d.Store, Holder: "w-1", Now: d.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	o := Options{Dead: d, Jobs: d.Store, Bulk: d.Store, Records: d.Store, Holder: "w-1", Now: d.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Random: func() float64 { return 0 }, Entropy: rand.Reader, Chunk: 10}
 	if change != nil {
 		change(&o)
@@ -366,4 +366,18 @@ func TestADamagedRecordDoesNotKeepTheOthersFromBeingResumed(t *testing.T) {
 			t.Errorf("%+v", op)
 		}
 	})
+}
+
+// bulkFunc is called around each ChangeJobs.
+type bulkFunc func(next func() ([]queue.ChangeOutcome, error)) ([]queue.ChangeOutcome, error)
+
+type hookedBulk struct {
+	queue.Bulk
+	hook bulkFunc
+}
+
+func (f bulkFunc) of(b queue.Bulk) queue.Bulk { return hookedBulk{b, f} }
+
+func (h hookedBulk) ChangeJobs(ctx context.Context, tenant string, c queue.Change, ids []string) ([]queue.ChangeOutcome, error) {
+	return h.hook(func() ([]queue.ChangeOutcome, error) { return h.Bulk.ChangeJobs(ctx, tenant, c, ids) })
 }

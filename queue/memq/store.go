@@ -58,6 +58,7 @@ type usage struct{ served int64 }
 var (
 	_ queue.Queue        = (*Store)(nil)
 	_ queue.Jobs         = (*Store)(nil)
+	_ queue.Bulk         = (*Store)(nil)
 	_ queue.Explainer    = (*Store)(nil)
 	_ queue.Notes        = (*Store)(nil)
 	_ queue.Queues       = (*Store)(nil)

@@ -46,7 +46,8 @@ func describe(j *queue.Job) string {
 	for _, t := range [...]struct {
 		name string
 		at   time.Time
-	}{{"created", j.CreatedAt}, {"next", j.NextRunAt}, {"started", j.StartedAt}, {"finished", j.FinishedAt}, {"expires", j.ExpiresAt}, {"lease", j.LeaseUntil}} {
+	}{{"created", j.CreatedAt}, {"next", j.NextRunAt}, {"started", j.StartedAt}, {"finished", j.FinishedAt}, {"expires", j.ExpiresAt}, {"lease", j.LeaseUntil},
+		{"erased", j.ErasedAt}} {
 		add(t.name, stamp(t.at))
 	}
 	add("cancel", j.CancelRequested)

@@ -25,6 +25,7 @@ type fixture struct {
 	queues     queue.Queues
 	configured queue.Configurable
 	dead       queue.DeadLetters
+	bulk       queue.Bulk
 	leaser     queue.Leaser
 	records    queue.Records
 	auditor    queue.Auditor
@@ -55,6 +56,7 @@ func (f *fixture) use(q queue.Queue) {
 	f.queues = part[queue.Queues](f, "Queues")
 	f.configured = part[queue.Configurable](f, "Configurable")
 	f.dead = part[queue.DeadLetters](f, "DeadLetters")
+	f.bulk = part[queue.Bulk](f, "Bulk")
 	f.leaser = part[queue.Leaser](f, "Leaser")
 	f.records = part[queue.Records](f, "Records")
 	f.auditor = part[queue.Auditor](f, "Auditor")

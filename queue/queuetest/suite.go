@@ -71,6 +71,7 @@ func subjects() []subject {
 		{name: "concurrency keys", cases: concurrencyKeyCases(), needs: queue.LimitationLimits},
 		{name: "jobs", cases: jobsCases()},
 		{name: "cancel", cases: cancelCases()},
+		{name: "bulk", cases: bulkCases()},
 		{name: "notes", cases: notesCases()},
 		{name: "records", cases: recordsCases()},
 		{name: "retention", cases: retentionCases()},

@@ -40,7 +40,7 @@ func (w *world) operation(rng *rand.Rand) operation {
 		make  func(*rand.Rand) (operation, error)
 	}{
 		{20, w.enqueue}, {22, w.reserve}, {24, w.settle}, {4, w.extend}, {12, w.passTime}, {2, w.onlyTime}, {3, w.maintain},
-		{4, w.cancel}, {5, w.remove}, {5, w.setQueue}, {2, w.configure}, {4, w.replay}, {1, w.purge}, {2, w.countDead},
+		{4, w.cancel}, {5, w.remove}, {4, w.bulk}, {5, w.setQueue}, {2, w.configure}, {4, w.replay}, {1, w.purge}, {2, w.countDead},
 		{2, w.progress}, {3, w.log}, {2, w.checkpoint}, {3, w.list}, {1, w.getQueue}, {2, w.lease}, {2, w.record}, {1, w.foreign}, {1, w.explain},
 	}
 	total := 0

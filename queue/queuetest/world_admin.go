@@ -221,6 +221,32 @@ func (w *world) purge(rng *rand.Rand) (operation, error) {
 	}}, nil
 }
 
+func (w *world) bulk(rng *rand.Rand) (operation, error) {
+	c := queue.Change{Action: choose(rng, queue.ChangeActions()...)}
+	if c.Action == queue.ChangeReplay && rng.IntN(3) == 0 {
+		c.ToQueue = w.queueName(rng)
+	}
+	var numbers []int
+	tenant := ""
+	for range 1 + rng.IntN(4) {
+		n, t := w.anyJob(rng)
+		if !slices.Contains(numbers, n) {
+			numbers = append(numbers, n)
+		}
+		tenant = t
+	}
+	return operation{text: fmt.Sprintf("%s jobs %v of %s %s", c.Action, numbers, tenant, c.ToQueue), run: func(s *side) string {
+		ids := make([]string, 0, len(numbers))
+		for _, n := range numbers {
+			if id := s.id(n); !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		got, err := s.bulk.ChangeJobs(s.ctx, tenant, c, ids)
+		return fmt.Sprint(got, " ", s.outcome(err))
+	}}, nil
+}
+
 func (w *world) countDead(rng *rand.Rand) (operation, error) {
 	f := w.deadFilter(rng)
 	return operation{text: fmt.Sprintf("count dead %s", f), run: func(s *side) string {

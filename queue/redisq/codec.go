@@ -293,6 +293,7 @@ func decodeHead(j *queue.Job, id string, h fields) error {
 		j.ExpiresAt = j.CreatedAt.Add(time.Duration(x) * time.Millisecond)
 	}
 	j.StartedAt, j.FinishedAt, j.NextRunAt = millis(h.int("st")), millis(h.int("f")), millis(h.int("nx"))
+	j.ErasedAt = millis(h.int("er"))
 	j.LastError = jobError(h.sub("e"))
 	if m := h.sub("h"); m != nil {
 		j.Handler = queue.Handler{Runtime: m.str("r"), Version: int(m.int("v"))}

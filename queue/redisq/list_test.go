@@ -1,7 +1,6 @@
 package redisq_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/taskhost/taskhost/queue"
@@ -38,15 +37,4 @@ func TestBadCursors(t *testing.T) {
 	if _, err := s.ListJobs(t.Context(), f); err == nil {
 		t.Error("the cursor of another list was taken")
 	}
-}
-
-// Pages of a long dead-letter queue; a million jobs with TASKHOST_TEST_LONG.
-func TestManyDead(t *testing.T) {
-	n := 20_000
-	if os.Getenv("TASKHOST_TEST_LONG") != "" {
-		n = 1_000_000
-	}
-	s := open(t, redisq.Options{URL: own(t).URL("x:")})
-	queuetest.FillDead(t, s, n)
-	queuetest.DeadPages(t, s, n)
 }

@@ -41,6 +41,7 @@ type Store struct {
 var (
 	_ queue.Queue        = (*Store)(nil)
 	_ queue.Jobs         = (*Store)(nil)
+	_ queue.Bulk         = (*Store)(nil)
 	_ queue.Notes        = (*Store)(nil)
 	_ queue.Queues       = (*Store)(nil)
 	_ queue.Configurable = (*Store)(nil)

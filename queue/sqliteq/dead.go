@@ -36,17 +36,22 @@ func (s *Store) ReplayDead(ctx context.Context, f queue.DeadFilter, toQueue stri
 
 // PurgeDead implements queue.DeadLetters.
 func (s *Store) PurgeDead(ctx context.Context, f queue.DeadFilter, limit int) (queue.DeadChunk, error) {
-	return s.deadChunk(ctx, f, "", limit, func(g *group, t *step, row *finishedRow) (bool, error) {
-		if err := g.exec(sqlFinishedDelete, row.fin); err != nil {
-			return false, err
-		}
-		g.counters.removed++
-		t.then = append(t.then, func() {
+	return s.deadChunk(ctx, f, "", limit, s.purge)
+}
+
+// purge removes a finished job.
+func (s *Store) purge(g *group, t *step, row *finishedRow) (bool, error) {
+	if err := g.exec(sqlFinishedDelete, row.fin); err != nil {
+		return false, err
+	}
+	g.counters.removed++
+	t.then = append(t.then, func() {
+		if row.state == queue.StateDead {
 			row.q.dead--
-			s.unwatch(row.seq)
-		})
-		return true, g.removeExtras(row.seq, true, true)
+		}
+		s.unwatch(row.seq)
 	})
+	return true, g.removeExtras(row.seq, true, true)
 }
 
 // eachDead calls f with the matching dead jobs, by id.
@@ -176,10 +181,10 @@ func (s *Store) deadChunk(ctx context.Context, f queue.DeadFilter, toQueue strin
 	return chunk, nil
 }
 
-// replay starts a new run; false when another job holds the unique key, or the record is damaged.
+// replay starts a new run; false when another job holds the unique key, or the record is damaged or erased.
 func (s *Store) replay(g *group, t *step, row *finishedRow, toQueue string) (bool, error) {
 	sp, err := decodeRecord(row.record)
-	if err != nil {
+	if err != nil || !sp.erasedAt.IsZero() {
 		return false, nil //nolint:nilerr // a damaged record is skipped, as documented
 	}
 	if key := sp.job.Unique.Key; key != "" {

@@ -1,6 +1,8 @@
 package sqliteq
 
 import (
+	"time"
+
 	"github.com/taskhost/taskhost/queue"
 )
 
@@ -24,7 +26,8 @@ const (
 	recordUnique              // has a unique key
 	recordStarted             // whose key is freed by the first reservation
 	recordIdempotent
-	recordKeyed // has a concurrency key
+	recordKeyed  // has a concurrency key
+	recordErased // payload and result were erased
 )
 
 // spec is a decoded record: what the producer asked for.
@@ -33,11 +36,24 @@ type spec struct {
 	payloadBytes int
 	payload      []byte // nil when it is a blob
 	job          queue.JobSpec
+	erasedAt     time.Time // zero = not erased
+}
+
+// erase returns the record without the payload.
+func (s *spec) erase(at time.Time) []byte {
+	s.job.Payload, s.job.PayloadJSON = nil, false
+	record, _ := encode(&s.job, at)
+	return record
 }
 
 // encodeRecord writes a record and returns the payload separately when it is to be a blob.
-func encodeRecord(s *queue.JobSpec) (record, large []byte) {
+func encodeRecord(s *queue.JobSpec) (record, large []byte) { return encode(s, time.Time{}) }
+
+func encode(s *queue.JobSpec, erasedAt time.Time) (record, large []byte) {
 	var flags byte
+	if !erasedAt.IsZero() {
+		flags |= recordErased
+	}
 	inline := s.Payload
 	if len(s.Payload) > inlineMax {
 		flags |= recordLarge
@@ -81,6 +97,9 @@ func encodeRecord(s *queue.JobSpec) (record, large []byte) {
 		e.string(s.ConcurrencyKey)
 	}
 	e.string(s.RetriedFrom)
+	if flags&recordErased != 0 {
+		e.time(erasedAt)
+	}
 	e.bytes(inline)
 	return e.seal(), large
 }
@@ -107,6 +126,9 @@ func decodeRecord(b []byte) (spec, error) {
 		s.job.ConcurrencyKey = d.string()
 	}
 	s.job.RetriedFrom = d.string()
+	if s.flags&recordErased != 0 {
+		s.erasedAt = d.time()
+	}
 	s.payload = d.bytes()
 	if s.flags&recordLarge == 0 && len(s.payload) != s.payloadBytes {
 		d.fail()

@@ -143,6 +143,7 @@ func (s *Store) job(v *jobView) *queue.Job {
 		StartedAt:      st.startedAt,
 		FinishedAt:     fromMillis(v.finishedAt),
 		ExpiresAt:      fromMillis(v.expiresAt),
+		ErasedAt:       sp.erasedAt,
 		PayloadBytes:   sp.payloadBytes,
 		Result:         v.result,
 		ResultBytes:    st.resultBytes,

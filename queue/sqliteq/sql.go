@@ -42,6 +42,8 @@ var (
 	sqlFinishedDown string
 	//go:embed queries/finished_due.sql
 	sqlFinishedDue string
+	//go:embed queries/finished_erase.sql
+	sqlFinishedErase string
 	//go:embed queries/finished_first.sql
 	sqlFinishedFirst string
 	//go:embed queries/finished_last.sql

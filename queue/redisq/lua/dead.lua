@@ -1,30 +1,18 @@
 #!lua flags=allow-oom
 -- Replays or purges dead jobs. ARGV: lane, number, 'replay' or 'purge', tenant, other queue or '', ids.
--- Returns a letter per id: C changed, S skipped (its unique key is held), '-' not a dead job of the tenant any more.
---@include settings sched lines record
+-- Returns a letter per id: C changed, S skipped (its unique key is held, or it is erased), '-' not a dead job of the tenant any more.
+--@include settings sched lines record bulk
 local lane, number = ARGV[2], tonumber(ARGV[3])
 local before = answered(lane, number)
 if before then return before end
 local verb, t, to = ARGV[4], ARGV[5], ARGV[6]
 local out = {}
 
-local function replay(id, j)
-  if j.u and call('HEXISTS', P .. 'unique:' .. t, j.u) == 1 then return 'S' end
-  unfile(id, j)
-  if j.u then call('HSET', P .. 'unique:' .. t, j.u, id) end
-  if j.ck then call('DEL', P .. 'check:' .. id) end
-  if to ~= '' then j.q = to end
-  j.r = (j.r or 1) + 1
-  j.a, j.c, j.n, j.f, j.p, j.ck = nil, nil, nil, nil, nil, nil
-  totail(id, j)
-  return 'C'
-end
-
 for k = 7, #ARGV do
   local id = ARGV[k]
   local j = load(id)
   if not j or j.err or j.s ~= 'D' or j.t ~= t then out[#out + 1] = '-'
-  elseif verb == 'replay' then out[#out + 1] = replay(id, j)
+  elseif verb == 'replay' then out[#out + 1] = replay(id, j, to)
   else
     unfile(id, j)
     erase(id, j)

@@ -54,6 +54,7 @@ type Job struct {
 	NextRunAt       *time.Time        `json:"next_run_at"`
 	FinishedAt      *time.Time        `json:"finished_at"`
 	ExpiresAt       *time.Time        `json:"expires_at"`
+	ErasedAt        *time.Time        `json:"erased_at"` // when payload and result were erased
 	TimeoutMS       *int64            `json:"timeout_ms"`
 	Handler         *Handler          `json:"handler"`
 	Worker          string            `json:"worker"`

@@ -91,26 +91,7 @@ func (a *App) dlqBulk(ctx context.Context, c *apiclient.Client, cmd *cobra.Comma
 	}
 	path := "/v1/dlq/" + action
 
-	if f.dryRun || !f.yes && isTerminal(a.In) {
-		op, raw, err := a.startOperation(ctx, c, path, request, true)
-		if err != nil {
-			return err
-		}
-		if f.dryRun {
-			return a.show(raw, []string{op.ID}, func(w io.Writer) { fmt.Fprintln(w, matches(op)) })
-		}
-		if err := a.confirm(fmt.Sprintf("%s; %s?", matches(op), action)); err != nil {
-			return err
-		}
-	}
-	op, raw, err := a.startOperation(ctx, c, path, request, false)
-	if err != nil {
-		return err
-	}
-	if f.noWait {
-		return a.show(raw, []string{op.ID}, func(w io.Writer) { row(w, op.ID) })
-	}
-	return a.followOperation(ctx, c, op, raw)
+	return a.bulk(ctx, c, path, action, request, bulkMode{dryRun: f.dryRun, noWait: f.noWait, yes: f.yes})
 }
 
 func (a *App) startOperation(ctx context.Context, c *apiclient.Client, path string, request map[string]any, dry bool) (*apiclient.Operation, []byte, error) {
@@ -198,7 +179,7 @@ func (a *App) followOperation(ctx context.Context, c *apiclient.Client, op *apic
 func operationText(op *apiclient.Operation) string {
 	text := fmt.Sprintf("%s %s: %d done", op.Action, op.State, op.Done)
 	if op.Skipped > 0 {
-		text += fmt.Sprintf(", %d skipped (their unique key is held)", op.Skipped)
+		text += fmt.Sprintf(", %d skipped (their unique key is held, or their state changed)", op.Skipped)
 	}
 	if op.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", op.Failed)

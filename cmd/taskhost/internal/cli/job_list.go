@@ -27,6 +27,15 @@ type jobFilter struct {
 }
 
 func (f *jobFilter) register(cmd *cobra.Command) {
+	f.registerFilter(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.oldest, "oldest", false, "the oldest first")
+	flags.IntVar(&f.limit, "limit", 50, "how many at most, 1 to 500")
+	flags.StringVar(&f.cursor, "cursor", "", "the page after this; printed when there is more")
+}
+
+// registerFilter adds what selects, without what pages.
+func (f *jobFilter) registerFilter(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.queue, "queue", "", "only of this queue")
 	flags.StringVar(&f.typ, "type", "", "only of this type")
@@ -37,9 +46,6 @@ func (f *jobFilter) register(cmd *cobra.Command) {
 	flags.StringVar(&f.before, "before", "", "only created before, as --since")
 	flags.StringVar(&f.finishedSince, "finished-since", "", "only finished since, as --since")
 	flags.StringVar(&f.finishedBefore, "finished-before", "", "only finished before, as --since")
-	flags.BoolVar(&f.oldest, "oldest", false, "the oldest first")
-	flags.IntVar(&f.limit, "limit", 50, "how many at most, 1 to 500")
-	flags.StringVar(&f.cursor, "cursor", "", "the page after this; printed when there is more")
 }
 
 func (f *jobFilter) values() (url.Values, error) {

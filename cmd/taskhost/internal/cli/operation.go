@@ -12,7 +12,8 @@ import (
 )
 
 func (a *App) operationCommand() *cobra.Command {
-	return newGroup("operation", "Look at long operations (replay, purge)",
+	return newGroup("operation", "Change many jobs (cancel, retry, replay, purge, erase) and look at such operations",
+		a.operationStartCommand(),
 		a.operationOneCommand("get", "Show one operation", http.MethodGet),
 		a.operationListCommand(),
 		a.operationOneCommand("cancel", "Stop an operation; what is done stays done", http.MethodPost, "cancel"))

@@ -39,6 +39,7 @@ type Store interface {
 	queue.Queues
 	queue.Configurable
 	queue.DeadLetters
+	queue.Bulk
 	queue.Leaser
 	queue.Records
 	queue.Auditor

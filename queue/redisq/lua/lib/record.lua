@@ -6,7 +6,7 @@
 --   i u us  idempotency key, unique key, 1 = until started                               e  last error {k m y}
 --   at      attempts                   h  handler {r v}                                  p  progress {d t m a}
 --   rl ck   length of result:<id>, check:<id>                                            g  log: {s r a z f t}
---   l       length of the rest
+--   l       length of the rest        er  when payload and result were erased
 -- An acknowledged job that needed nothing else has a tail behind that: start and end of the last attempt in ms (doubles), length of the
 -- worker's name (16 bits), the name, and the info of its settlement.
 local function finished(j, tail)

@@ -1,0 +1,1 @@
+UPDATE finished SET record = ?, state = ? WHERE fin = ?;
