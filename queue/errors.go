@@ -46,10 +46,13 @@ func (e *LimitError) Is(target error) bool { return target == ErrInvalid }
 type UniqueHeldError struct {
 	Key   string
 	JobID string
-	State State
+	State State // empty when the job is gone, and its key is held by a window
 }
 
 func (e *UniqueHeldError) Error() string {
+	if e.State == "" {
+		return fmt.Sprintf("unique key %q is held by %s, which was removed", e.Key, e.JobID)
+	}
 	return fmt.Sprintf("unique key %q is held by %s (%s)", e.Key, e.JobID, e.State)
 }
 

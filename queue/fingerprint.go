@@ -85,6 +85,9 @@ func SpecFingerprint(s JobSpec) [32]byte {
 	if s.ConcurrencyKey != "" { // absent without one, so that older fingerprints stay what they were
 		str(s.ConcurrencyKey)
 	}
+	if s.Unique.Window != 0 { // the same
+		num(int64(s.Unique.Window))
+	}
 	var sum [32]byte
 	copy(sum[:], h.Sum(nil))
 	return sum

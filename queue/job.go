@@ -77,10 +77,11 @@ type JobSpec struct {
 	RetriedFrom string // the id of the job this one is an edited copy of; kept in Job.RetriedFrom, else without effect
 }
 
-// Unique holds a key per tenant while a job is unfinished, so that a second job with it is refused or merged.
+// Unique holds a key per tenant while a job is unfinished, or for a time, so that a second job with it is refused or merged.
 type Unique struct {
 	Key        string         // empty = not unique; 1–256 bytes
 	Until      UniqueUntil    // default UniqueUntilFinished
+	Window     time.Duration  // with UniqueUntilWindow: 1 ms to DelayMax, rounded up to the millisecond; else 0
 	OnConflict UniqueConflict // default UniqueReject
 }
 
@@ -88,10 +89,13 @@ type Unique struct {
 type UniqueUntil string
 
 // When a unique key becomes free. Finished means any terminal state, dead included: a job in the dead-letter queue never
-// blocks new work. Replaying it takes the key again, and is refused while another job holds it.
+// blocks new work. Replaying it takes the key again, and is refused while another job holds it. A window is about creation: it
+// holds the key from then on, whatever becomes of the job, unless the job is deleted (DeleteJob); replay neither asks for it
+// nor takes it.
 const (
 	UniqueUntilFinished UniqueUntil = "finished"
 	UniqueUntilStarted  UniqueUntil = "started" // at the first reservation
+	UniqueUntilWindow   UniqueUntil = "window"  // Unique.Window after the creation
 )
 
 // UniqueConflict says what an enqueue does when the key is held.

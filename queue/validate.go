@@ -147,8 +147,15 @@ func (s *JobSpec) validateAttributes(l Limits) error {
 	}
 	switch s.Unique.Until {
 	case "", UniqueUntilFinished, UniqueUntilStarted:
+		if s.Unique.Window != 0 {
+			return &InvalidError{Field: "unique.window", Reason: fmt.Sprintf("belongs to until = window only, got %s", s.Unique.Window)}
+		}
+	case UniqueUntilWindow:
+		if s.Unique.Window <= 0 || s.Unique.Window > DelayMax {
+			return &InvalidError{Field: "unique.window", Reason: fmt.Sprintf("must be between 1ms and %s, got %s", DelayMax, s.Unique.Window)}
+		}
 	default:
-		return &InvalidError{Field: "unique.until", Reason: fmt.Sprintf("must be finished or started, got %q", s.Unique.Until)}
+		return &InvalidError{Field: "unique.until", Reason: fmt.Sprintf("must be finished, started or window, got %q", s.Unique.Until)}
 	}
 	switch s.Unique.OnConflict {
 	case "", UniqueReject, UniqueExisting:

@@ -231,13 +231,15 @@ func (j *jobBuilder) unique(key string) (queue.Unique, error) {
 		case "key":
 			u.Key, err = inner.filled(field, queue.KeyMax)
 		case "until":
-			v, err = inner.oneOf(field, string(queue.UniqueUntilFinished), string(queue.UniqueUntilStarted))
+			v, err = inner.oneOf(field, string(queue.UniqueUntilFinished), string(queue.UniqueUntilStarted), string(queue.UniqueUntilWindow))
 			u.Until = queue.UniqueUntil(v)
 		case "on_conflict":
 			v, err = inner.oneOf(field, string(queue.UniqueReject), string(queue.UniqueExisting))
 			u.OnConflict = queue.UniqueConflict(v)
+		case "window":
+			u.Window, err = inner.duration(field, time.Millisecond, queue.DelayMax)
 		default:
-			return inner.unknown(field, nil, "key", "until", "on_conflict")
+			return inner.unknown(field, nil, "key", "until", "window", "on_conflict")
 		}
 		return err
 	})

@@ -37,10 +37,11 @@ type BackoffRequest struct {
 	Jitter string `json:"jitter,omitempty" enum:"full,none"`
 }
 
-// UniqueRequest holds a key while the job is unfinished.
+// UniqueRequest holds a key while the job is unfinished, or for a time.
 type UniqueRequest struct {
 	Key        string `json:"key" maxLength:"256"`
-	Until      string `json:"until,omitempty" enum:"finished,started" doc:"default: finished, which any terminal state is, dead too"`
+	Until      string `json:"until,omitempty" enum:"finished,started,window" doc:"default: finished, which any terminal state is, dead too"`
+	Window     string `json:"window,omitempty" example:"10m" doc:"of until = window: how long from the creation, whatever becomes of the job"`
 	OnConflict string `json:"on_conflict,omitempty" enum:"reject,existing" doc:"default: reject"`
 }
 

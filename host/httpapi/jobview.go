@@ -69,7 +69,8 @@ type Backoff struct {
 // UniqueView is a unique key in an answer.
 type UniqueView struct {
 	Key        string               `json:"key"`
-	Until      queue.UniqueUntil    `json:"until" enum:"finished,started"`
+	Until      queue.UniqueUntil    `json:"until" enum:"finished,started,window"`
+	WindowMS   int64                `json:"window_ms,omitempty" doc:"of until = window"`
 	OnConflict queue.UniqueConflict `json:"on_conflict" enum:"reject,existing"`
 }
 
@@ -194,7 +195,7 @@ func viewUnique(u queue.Unique) *UniqueView {
 	if u.Key == "" {
 		return nil
 	}
-	v := &UniqueView{Key: u.Key, Until: u.Until, OnConflict: u.OnConflict}
+	v := &UniqueView{Key: u.Key, Until: u.Until, WindowMS: u.Window.Milliseconds(), OnConflict: u.OnConflict}
 	if v.Until == "" {
 		v.Until = queue.UniqueUntilFinished
 	}

@@ -79,7 +79,7 @@ func (s *Store) dead(f queue.DeadFilter) []*record {
 
 // replay starts a new run; false when another job holds its unique key, or the job is erased.
 func (s *Store) replay(r *record, toQueue string) bool {
-	if !r.job.ErasedAt.IsZero() || s.uniqueHolder(r.job.Tenant, r.job.Unique.Key) != nil {
+	if !r.job.ErasedAt.IsZero() || r.job.Unique.Until != queue.UniqueUntilWindow && s.uniqueHolder(r.job.Tenant, r.job.Unique.Key) != nil {
 		return false
 	}
 	s.takeUnique(r)

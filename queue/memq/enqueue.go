@@ -49,6 +49,16 @@ func (s *Store) enqueue(spec *queue.JobSpec, now time.Time) queue.EnqueueOutcome
 		return queue.EnqueueOutcome{Status: queue.EnqueueRejected,
 			Err: &queue.UniqueHeldError{Key: spec.Unique.Key, JobID: holder.job.ID, State: holder.job.State}}
 	}
+	if w, ok := s.windows[tenantKey{spec.Tenant, spec.Unique.Key}]; ok && spec.Unique.Key != "" && now.Before(w.until) {
+		if spec.Unique.OnConflict == queue.UniqueExisting {
+			return queue.EnqueueOutcome{Status: queue.EnqueueDuplicate, ID: w.id}
+		}
+		held := &queue.UniqueHeldError{Key: spec.Unique.Key, JobID: w.id}
+		if holder := s.findID(w.id); holder != nil {
+			held.State = holder.job.State
+		}
+		return queue.EnqueueOutcome{Status: queue.EnqueueRejected, Err: held}
+	}
 	id, err := s.ids.next(now, s.random)
 	if err != nil {
 		return queue.EnqueueOutcome{Status: queue.EnqueueUnknown, Err: err}
@@ -60,6 +70,9 @@ func (s *Store) enqueue(spec *queue.JobSpec, now time.Time) queue.EnqueueOutcome
 	s.jobs = append(s.jobs, r)
 	s.enqueued++
 	s.useQueue(queueKey{spec.Tenant, spec.Queue})
+	if spec.Unique.Until == queue.UniqueUntilWindow {
+		s.windows[tenantKey{spec.Tenant, spec.Unique.Key}] = window{id: id, until: queue.After(now, spec.Unique.Window)}
+	}
 	s.takeUnique(r)
 	if spec.Delay > 0 {
 		s.schedule(r, queue.ReasonDelay, spec.Delay, now)
@@ -122,7 +135,7 @@ func (s *Store) uniqueHolder(tenant, key string) *record {
 }
 
 func (s *Store) takeUnique(r *record) {
-	if r.job.Unique.Key != "" {
+	if r.job.Unique.Key != "" && r.job.Unique.Until != queue.UniqueUntilWindow {
 		s.unique[tenantKey{r.job.Tenant, r.job.Unique.Key}] = r
 	}
 }

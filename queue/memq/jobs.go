@@ -92,6 +92,9 @@ func (s *Store) DeleteJob(ctx context.Context, tenant, id string) error {
 			delete(s.idempotency, key)
 		}
 	}
+	if key := (tenantKey{tenant, r.job.Unique.Key}); s.windows[key].id == id {
+		delete(s.windows, key)
+	}
 	s.remove(r)
 	return nil
 }

@@ -26,6 +26,11 @@ func (s *Store) Maintain(ctx context.Context) (queue.MaintainReport, error) {
 			delete(s.idempotency, key)
 		}
 	}
+	for key, w := range s.windows {
+		if !now.Before(w.until) {
+			delete(s.windows, key)
+		}
+	}
 	return report, nil
 }
 

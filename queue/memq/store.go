@@ -37,6 +37,7 @@ type Store struct {
 	used        map[queueKey]*usage
 	idempotency map[tenantKey]remembered
 	unique      map[tenantKey]*record
+	windows     map[tenantKey]window
 	leases      map[string]namedLease
 	records     map[recordKey]queue.Record
 	scheduling  queue.Scheduling
@@ -51,6 +52,12 @@ type Store struct {
 type queueKey struct{ tenant, queue string }
 
 type tenantKey struct{ tenant, key string }
+
+// window is a unique key that is held for a time.
+type window struct {
+	id    string
+	until time.Time
+}
 
 // usage is what stays of a queue that ever got a job.
 type usage struct{ served int64 }
@@ -91,6 +98,7 @@ func New(o Options) *Store {
 		used:        map[queueKey]*usage{},
 		idempotency: map[tenantKey]remembered{},
 		unique:      map[tenantKey]*record{},
+		windows:     map[tenantKey]window{},
 		leases:      map[string]namedLease{},
 		records:     map[recordKey]queue.Record{},
 		overrides:   map[queueKey]queue.QueueSettings{},

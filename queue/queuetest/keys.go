@@ -117,6 +117,11 @@ func uniqueCases() []testCase {
 		{name: "until started", run: uniqueStarted},
 		{name: "a retry holds on", run: uniqueRetry},
 		{name: "keys belong to a tenant", run: uniqueTenant},
+		{name: "for a window", run: uniqueWindow},
+		{name: "a window and the other kinds share the keys", run: uniqueWindowShared},
+		{name: "a window outlives its job, but not its deletion", run: uniqueWindowGone},
+		{name: "replay has nothing to do with windows", run: uniqueWindowReplay},
+		{name: "bad windows are refused", run: uniqueWindowBad},
 	}
 }
 
@@ -197,4 +202,94 @@ func uniqueRetry(f *fixture) {
 func uniqueTenant(f *fixture) {
 	f.put("q", "a", unique(queue.Unique{Key: "u"}))
 	f.put("q", "b", unique(queue.Unique{Key: "u"}), tenant("other"))
+}
+
+// windowed holds key u for a minute.
+func windowed() edit {
+	return unique(queue.Unique{Key: "u", Until: queue.UniqueUntilWindow, Window: time.Minute})
+}
+
+func uniqueWindow(f *fixture) {
+	id := f.put("q", "a", windowed())
+	if got := f.get(id); got.Unique.Window != time.Minute || got.Unique.Until != queue.UniqueUntilWindow {
+		f.Errorf("the job has %+v", got.Unique)
+	}
+	f.wantHeld(f.try(spec("q", "b", windowed())), id, queue.StateReady)
+	j := f.takeOne()
+	f.wantHeld(f.try(spec("q", "b", windowed())), id, queue.StateRunning)
+	f.ack(j)
+	f.wantHeld(f.try(spec("q", "b", windowed())), id, queue.StateSucceeded) // it is finished, the minute is not over
+	f.wantDuplicate(f.try(spec("q", "b", unique(queue.Unique{Key: "u", Until: queue.UniqueUntilWindow, Window: time.Hour, OnConflict: queue.UniqueExisting}))), id)
+	f.put("q", "other", unique(queue.Unique{Key: "other", Until: queue.UniqueUntilWindow, Window: time.Minute}))
+	f.put("q", "foreign", windowed(), tenant("other"))
+	f.pass(time.Minute - time.Millisecond)
+	f.wantHeld(f.try(spec("q", "b", windowed())), id, queue.StateSucceeded)
+	f.pass(time.Millisecond)
+	second := f.put("q", "b", windowed())
+	f.pass(time.Second)
+	f.wantHeld(f.try(spec("q", "c", windowed())), second, queue.StateReady) // a window of its own
+	f.pass(time.Minute)
+	f.put("q", "c", windowed()) // though the job still waits
+}
+
+func uniqueWindowShared(f *fixture) {
+	plain := unique(queue.Unique{Key: "u"})
+	id := f.put("q", "a", windowed())
+	f.wantHeld(f.try(spec("q", "b", plain)), id, queue.StateReady)
+	f.ack(f.takeOne())
+	f.pass(time.Minute)
+	id = f.put("q", "b", plain)
+	f.wantHeld(f.try(spec("q", "c", windowed())), id, queue.StateReady)
+	f.ack(f.takeOne())
+	f.put("q", "c", windowed())
+}
+
+func uniqueWindowGone(f *fixture) {
+	f.configure(queue.Scheduling{Retention: queue.Retention{Succeeded: -1}})
+	id := f.put("q", "a", windowed())
+	f.ack(f.takeOne())
+	f.wantGone(id)
+	f.wantHeld(f.try(spec("q", "b", windowed())), id, "")
+	f.pass(time.Minute)
+	id = f.put("q", "b", windowed())
+	f.bury(id)
+	f.wantHeld(f.try(spec("q", "c", windowed())), id, queue.StateDead)
+	if err := f.jobs.DeleteJob(f.ctx, "acme", id); err != nil {
+		f.Fatalf("DeleteJob: %v", err)
+	}
+	f.put("q", "c", windowed())
+}
+
+func uniqueWindowReplay(f *fixture) {
+	id := f.put("q", "a", windowed())
+	f.bury(id)
+	if c := f.replay(queue.DeadFilter{}, "", 1); c.Changed != 1 {
+		f.Fatalf("replay inside the window = %+v", c)
+	}
+	f.bury(id)
+	f.pass(time.Minute)
+	other := f.put("q", "b", windowed())
+	if c := f.replay(queue.DeadFilter{}, "", 1); c.Changed != 1 {
+		f.Fatalf("replay beside another window = %+v", c)
+	}
+	f.wantHeld(f.try(spec("q", "c", windowed())), other, queue.StateReady) // the replay took nothing
+	f.takeOne()
+	f.takeOne()
+	f.pass(time.Minute)
+	f.put("q", "c", windowed())
+}
+
+func uniqueWindowBad(f *fixture) {
+	for what, u := range map[string]queue.Unique{
+		"no window":              {Key: "u", Until: queue.UniqueUntilWindow},
+		"a negative window":      {Key: "u", Until: queue.UniqueUntilWindow, Window: -1},
+		"a window too long":      {Key: "u", Until: queue.UniqueUntilWindow, Window: queue.DelayMax + 1},
+		"a window with finished": {Key: "u", Window: time.Minute},
+	} {
+		o := f.try(spec("q", "a", unique(u)))
+		if o.Status != queue.EnqueueRejected {
+			f.Fatalf("%s = %+v, want rejected", what, o)
+		}
+		f.wantInvalid(what, o.Err)
+	}
 }

@@ -186,6 +186,9 @@ func (w *world) spec(rng *rand.Rand) queue.JobSpec {
 			Until:      choose(rng, "", queue.UniqueUntilFinished, queue.UniqueUntilStarted),
 			OnConflict: choose(rng, "", queue.UniqueReject, queue.UniqueExisting),
 		}
+		if rng.IntN(3) == 0 {
+			s.Unique.Until, s.Unique.Window = queue.UniqueUntilWindow, choose(rng, time.Millisecond, 3*time.Second+1, time.Minute, time.Hour)
+		}
 	})
 	sometimes(func() { // an idempotency key
 		// Few fields may vary, so that a key is met again by the same request.

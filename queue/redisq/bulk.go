@@ -89,6 +89,6 @@ func withoutPayload(j *queue.Job) []byte {
 	if j == nil {
 		return nil
 	}
-	return encodeRest(&queue.JobSpec{Type: j.Type, Headers: j.Headers, Labels: j.Labels, Timeout: j.Timeout, Backoff: j.Backoff, Unique: j.Unique,
+	return appendRest(nil, &queue.JobSpec{Type: j.Type, Headers: j.Headers, Labels: j.Labels, Timeout: j.Timeout, Backoff: j.Backoff, Unique: j.Unique,
 		RetriedFrom: j.RetriedFrom})
 }

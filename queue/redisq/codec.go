@@ -61,6 +61,9 @@ func encodeBanded(s *queue.JobSpec) []byte {
 	if s.Unique.Key != "" && s.Unique.Until == queue.UniqueUntilStarted {
 		p.int("us", 1)
 	}
+	if s.Unique.Until == queue.UniqueUntilWindow {
+		p.int("us", 2)
+	}
 	if s.ExpiresIn > 0 {
 		p.int("x", ceilMillis(s.ExpiresIn))
 	}
@@ -89,6 +92,9 @@ func appendRest(b []byte, s *queue.JobSpec) []byte {
 	if s.PayloadJSON {
 		flags = 1
 	}
+	if s.Unique.Window > 0 {
+		flags |= 2
+	}
 	b = append(b, recordVersion, flags)
 	b = putString(b, s.Type)
 	b = putTable(b, s.Headers)
@@ -98,6 +104,9 @@ func appendRest(b []byte, s *queue.JobSpec) []byte {
 	}
 	for _, v := range [...]string{string(s.Backoff.Jitter), string(s.Unique.Until), string(s.Unique.OnConflict), s.RetriedFrom} {
 		b = putString(b, v)
+	}
+	if s.Unique.Window > 0 {
+		b = binary.AppendVarint(b, int64(s.Unique.Window))
 	}
 	return b
 }
@@ -217,6 +226,7 @@ func decodeRecord(id, s string) (*queue.Job, fields, error) {
 		return bad("its version is unknown")
 	}
 	j := &queue.Job{ID: queue.JobIDPrefix + "_" + id, Priority: priority, PayloadJSON: r.s[1]&1 != 0}
+	windowed := r.s[1]&2 != 0
 	r.s = r.s[2:]
 	j.Type = r.str()
 	j.Headers = r.table()
@@ -228,6 +238,9 @@ func decodeRecord(id, s string) (*queue.Job, fields, error) {
 	j.Unique.Until = queue.UniqueUntil(r.str())
 	j.Unique.OnConflict = queue.UniqueConflict(r.str())
 	j.RetriedFrom = r.str()
+	if windowed {
+		j.Unique.Window = time.Duration(r.int())
+	}
 	if r.bad {
 		return bad("it ends early")
 	}

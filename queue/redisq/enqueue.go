@@ -267,7 +267,7 @@ func specialArgs(j *newJob, priority string, ttl time.Duration, realTime bool) [
 		conflict = "e"
 	}
 	return []any{"s", s.Tenant, s.Queue, priority, j.record, j.meta(), s.IdempotencyKey, j.print, ceilMillis(ttl), px,
-		s.Unique.Key, conflict, optional(s.Delay), optional(s.ExpiresIn), body}
+		s.Unique.Key, conflict, optional(s.Delay), optional(s.ExpiresIn), body, optional(s.Unique.Window)}
 }
 
 // readEnqueued turns the script's answer into outcomes.

@@ -14,6 +14,7 @@ package redisq
 //	ended:<S|D|C|E>    ZSET    ended jobs by their end: succeeded, dead, cancelled, expired
 //	jobs:<tenant>, dlq:<tenant>    ZSET  ended jobs, dead jobs by id
 //	key:<tenant>:<key> STRING  idempotency key; unique:<tenant>: HASH of unique keys
+//	window:<tenant>:<key>  STRING  unique key held for a time                    lua/lib/unique.lua
 //	served:<tenant>    HASH    reservations per queue; waiting: and dead: count its scheduled and dead jobs
 //	conf, over:<tenant>  HASH  settings; overridden: SET of tenants with one     lua/lib/settings.lua
 //	views, viewuse     HASH, ZSET  views, and when each was last waited on

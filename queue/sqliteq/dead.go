@@ -187,12 +187,12 @@ func (s *Store) replay(g *group, t *step, row *finishedRow, toQueue string) (boo
 	if err != nil || !sp.erasedAt.IsZero() {
 		return false, nil //nolint:nilerr // a damaged record is skipped, as documented
 	}
-	if key := sp.job.Unique.Key; key != "" {
+	if key := sp.job.Unique.Key; key != "" && sp.flags&recordWindow == 0 {
 		holder, _, err := g.uniqueHolder(row.q.tenant.id, key)
 		if err != nil || holder != 0 {
 			return false, err
 		}
-		if err := g.exec(sqlUniquePut, row.q.tenant.id, key, row.seq, int64(row.birth)); err != nil {
+		if err := g.exec(sqlUniquePut, row.q.tenant.id, key, row.seq, int64(row.birth), nil); err != nil {
 			return false, err
 		}
 	}

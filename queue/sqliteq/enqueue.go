@@ -29,6 +29,7 @@ type enqueueItem struct {
 	prio          int
 	runAt         int64
 	expiresAt     int64
+	forgetAt      int64 // when a key of it is to be swept; never without one
 }
 
 // Enqueue implements queue.Queue.
@@ -109,7 +110,7 @@ func (w *enqueueWork) store(g *group, it *enqueueItem, spec *queue.JobSpec, out 
 	it.seq = g.tailPos()
 	g.w.last = nextBirth(g.w.last, g.now, g.w.random)
 	it.birth = g.w.last
-	it.runAt, it.expiresAt = 0, 0
+	it.runAt, it.expiresAt, it.forgetAt = 0, 0, never
 	if spec.Delay > 0 {
 		it.runAt = queue.After(g.now, spec.Delay).UnixMilli()
 	}
@@ -125,12 +126,19 @@ func (w *enqueueWork) store(g *group, it *enqueueItem, spec *queue.JobSpec, out 
 	}
 	if spec.IdempotencyKey != "" {
 		until := queue.After(g.now, w.s.limits.IdempotencyTTL).UnixMilli()
+		it.forgetAt = until
 		if err := g.exec(sqlIdempotencyPut, tenant, spec.IdempotencyKey, it.seq, int64(it.birth), until, it.fingerprint[:]); err != nil {
 			return err
 		}
 	}
 	if spec.Unique.Key != "" {
-		if err := g.exec(sqlUniquePut, tenant, spec.Unique.Key, it.seq, int64(it.birth)); err != nil {
+		var until driver.Value
+		if spec.Unique.Until == queue.UniqueUntilWindow {
+			at := queue.After(g.now, spec.Unique.Window).UnixMilli()
+			it.forgetAt = min(it.forgetAt, at)
+			until = at
+		}
+		if err := g.exec(sqlUniquePut, tenant, spec.Unique.Key, it.seq, int64(it.birth), until); err != nil {
 			return err
 		}
 	}
@@ -173,7 +181,7 @@ func (w *enqueueWork) checkKeys(g *group, it *enqueueItem, spec *queue.JobSpec, 
 		*out = queue.EnqueueOutcome{Status: queue.EnqueueDuplicate, ID: id}
 		return true, nil
 	}
-	st, err := g.waitingState(holder)
+	st, err := g.holderState(spec.Tenant, holder)
 	if err != nil {
 		return false, err
 	}
@@ -187,30 +195,42 @@ func (g *group) uniqueHolder(tenant int64, key string) (seq int64, b birth, err 
 	err = g.query(sqlUniqueRead, func(row []driver.Value) error {
 		seq, b = asInt(row[0]), birth(asInt(row[1]))
 		return nil
-	}, tenant, key)
+	}, tenant, key, g.nowMS)
 	return seq, b, err
 }
 
-// waitingState is the state of a job that is not finished.
-func (g *group) waitingState(seq int64) (queue.State, error) {
+// holderState is the state of a job that holds a unique key; "" when it is gone, and its window holds the key.
+func (g *group) holderState(tenant string, seq int64) (queue.State, error) {
 	g.s.mu.Lock()
 	_, runs := g.s.running[seq]
 	g.s.mu.Unlock()
 	if runs {
 		return queue.StateRunning, nil
 	}
-	st := queue.StateReady
+	var st queue.State
 	for i := 0; i < len(g.inserts); i += insertColumns { // created in this group
-		if g.inserts[i] == driver.Value(seq) && g.inserts[i+4] != nil {
+		if g.inserts[i] != driver.Value(seq) {
+			continue
+		}
+		if g.inserts[i+4] != nil {
 			return queue.StateScheduled, nil
 		}
+		return queue.StateReady, nil
 	}
 	err := g.query(sqlJobDueAt, func(row []driver.Value) error {
+		st = queue.StateReady
 		if row[0] != nil {
 			st = queue.StateScheduled
 		}
 		return nil
 	}, seq)
+	if err != nil || st != "" {
+		return st, err
+	}
+	f, err := g.s.findFinished(context.Background(), g.w.c, tenant, seq)
+	if f != nil {
+		st = f.state
+	}
 	return st, err
 }
 
@@ -223,6 +243,7 @@ func (w *enqueueWork) apply(g *group) {
 		}
 		q := it.q
 		q.stored, q.used, q.tenant.stored = true, true, true
+		s.forgetAt = min(s.forgetAt, it.forgetAt)
 		if it.expiresAt != 0 {
 			s.expires[it.seq] = it.expiresAt
 			s.expiry.push(due{at: it.expiresAt, seq: it.seq})

@@ -90,7 +90,7 @@ func (g *group) freeUnique(e *endedJob, flags byte, damaged bool) error {
 	if damaged {
 		return g.exec(sqlUniqueForget, e.seq)
 	}
-	if e.noUnique || flags&recordUnique == 0 {
+	if e.noUnique || flags&recordUnique == 0 || flags&recordWindow != 0 {
 		return nil
 	}
 	sp, err := decodeRecord(e.record)

@@ -340,7 +340,7 @@ func (g *group) forgetKeys(v *jobView, waiting bool) error {
 			return err
 		}
 	}
-	if k := sp.job.Unique.Key; k != "" && waiting {
+	if k := sp.job.Unique.Key; k != "" && (waiting || sp.flags&recordWindow != 0) {
 		return g.exec(sqlUniqueDelete, v.q.tenant.id, k, v.seq)
 	}
 	return nil

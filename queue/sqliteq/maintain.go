@@ -335,12 +335,15 @@ func finishedFirst(ctx context.Context, c *conn, low, high int64) (int64, error)
 	return first, err
 }
 
-// forget sweeps idempotency keys whose time is over; Enqueue does not count them any more.
+// forget sweeps idempotency keys and unique keys whose time is over; Enqueue does not count them any more.
 func (s *Store) forget(g *group, t *step) error {
 	if err := g.exec(sqlIdempotencySweep, g.nowMS, int64(maintainMax)); err != nil {
 		return err
 	}
-	next, err := idempotencyFirst(context.Background(), g.w.c)
+	if err := g.exec(sqlUniqueSweep, g.nowMS, int64(maintainMax)); err != nil {
+		return err
+	}
+	next, err := forgetFirst(context.Background(), g.w.c)
 	if err != nil {
 		return err
 	}
@@ -353,13 +356,19 @@ func (s *Store) forget(g *group, t *step) error {
 	return nil
 }
 
-func idempotencyFirst(ctx context.Context, c *conn) (int64, error) {
+// forgetFirst is when the next key is to be swept.
+func forgetFirst(ctx context.Context, c *conn) (int64, error) {
 	first := never
-	err := c.query(ctx, sqlIdempotencyFirst, func(row []driver.Value) error {
-		if isInt(row[0]) {
-			first = asInt(row[0])
+	for _, text := range [...]string{sqlIdempotencyFirst, sqlUniqueFirst} {
+		err := c.query(ctx, text, func(row []driver.Value) error {
+			if isInt(row[0]) {
+				first = min(first, asInt(row[0]))
+			}
+			return nil
+		})
+		if err != nil {
+			return first, err
 		}
-		return nil
-	})
-	return first, err
+	}
+	return first, nil
 }

@@ -22,7 +22,7 @@ func (s *Store) rebuild(ctx context.Context, c *conn) error {
 			return err
 		}
 	}
-	forget, err := idempotencyFirst(ctx, c)
+	forget, err := forgetFirst(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ const (
 	recordIdempotent
 	recordKeyed  // has a concurrency key
 	recordErased // payload and result were erased
+	recordWindow // whose unique key is held for a time
 )
 
 // spec is a decoded record: what the producer asked for.
@@ -67,6 +68,9 @@ func encode(s *queue.JobSpec, erasedAt time.Time) (record, large []byte) {
 		if s.Unique.Until == queue.UniqueUntilStarted {
 			flags |= recordStarted
 		}
+		if s.Unique.Until == queue.UniqueUntilWindow {
+			flags |= recordWindow
+		}
 	}
 	if s.IdempotencyKey != "" {
 		flags |= recordIdempotent
@@ -92,6 +96,9 @@ func encode(s *queue.JobSpec, erasedAt time.Time) (record, large []byte) {
 		e.string(s.Unique.Key)
 		e.string(string(s.Unique.Until))
 		e.string(string(s.Unique.OnConflict))
+		if flags&recordWindow != 0 {
+			e.duration(s.Unique.Window)
+		}
 	}
 	if flags&recordKeyed != 0 {
 		e.string(s.ConcurrencyKey)
@@ -121,6 +128,9 @@ func decodeRecord(b []byte) (spec, error) {
 	}
 	if s.flags&recordUnique != 0 {
 		s.job.Unique = queue.Unique{Key: d.string(), Until: queue.UniqueUntil(d.string()), OnConflict: queue.UniqueConflict(d.string())}
+		if s.flags&recordWindow != 0 {
+			s.job.Unique.Window = d.duration()
+		}
 	}
 	if s.flags&recordKeyed != 0 {
 		s.job.ConcurrencyKey = d.string()

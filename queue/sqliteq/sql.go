@@ -134,10 +134,14 @@ var (
 	sqlTenantsRead string
 	//go:embed queries/unique_delete.sql
 	sqlUniqueDelete string
+	//go:embed queries/unique_first.sql
+	sqlUniqueFirst string
 	//go:embed queries/unique_forget.sql
 	sqlUniqueForget string
 	//go:embed queries/unique_put.sql
 	sqlUniquePut string
 	//go:embed queries/unique_read.sql
 	sqlUniqueRead string
+	//go:embed queries/unique_sweep.sql
+	sqlUniqueSweep string
 )

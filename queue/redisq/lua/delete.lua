@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Removes a job that does not run, with its idempotency key. ARGV: lane, number, tenant, id.
 -- Returns 'N' (not found), 'r' (it runs) or 'K'.
---@include settings sched lines record batch
+--@include settings sched lines record batch unique
 local lane, number = ARGV[2], tonumber(ARGV[3])
 local before = answered(lane, number)
 if before then return before end
@@ -16,5 +16,6 @@ if j.i then
   local kept = call('GET', key)
   if kept and cmsgpack.unpack(kept).id == id then call('DEL', key) end
 end
+if j.u and j.us == 2 then freewindow(id, j) end
 erase(id, j)
 return answer(lane, number, 'K')

@@ -6,13 +6,13 @@
 --   'i', the same with the numbers of all jobs, two bytes each
 -- one job with more to do:
 --   's', tenant, queue, priority or '', record, mark and number, idempotency key, its fingerprint, its TTL in ms, PX of it or '',
---   unique key, 'r' or 'e' on conflict, delay in ms, expiry in ms, body or ''
+--   unique key, 'r' or 'e' on conflict, delay in ms, expiry in ms, body or '', ms for which the unique key is held or ''
 -- mark: two characters for the line entry, size class and flag. number: the job's place in the call, by which ids rise. A record begins
 -- with the priority the client knows of, +0000 where the queue's default is asked for.
 -- Returns {time of the ids in ms, number of the first, …} and three values for every job not created: its place in ARGV,
 -- 'd' duplicate | 'm' other request under the key | 'h' unique key held, and the id, for 'h' with a letter for the holder's state.
 -- A job's id is ten characters (48 bits of time), four for version, variant and the number, and the tail.
---@include settings sched lines record batch ids
+--@include settings sched lines record batch unique ids
 local lane, number = ARGV[2], tonumber(ARGV[3])
 local before = answered(lane, number)
 if before then return before end
@@ -55,9 +55,9 @@ local function plain(t, q, p, mark, n, numbers)
 end
 
 local function special(t, q, p)
-  local record, meta, key, print, ttl, px, ukey, conflict, delay, expiry, body = unpack(ARGV, at, at + 10)
+  local record, meta, key, print, ttl, px, ukey, conflict, delay, expiry, body, window = unpack(ARGV, at, at + 11)
   local id, place = idof(ctr + string.sub(meta, 3)), jobs
-  jobs, at = jobs + 1, at + 11
+  jobs, at = jobs + 1, at + 12
   local function refuse(...) for _, v in ipairs({place, ...}) do out[#out + 1] = v end end
   local keyname = P .. 'key:' .. t .. ':' .. key
   if key ~= '' then
@@ -68,18 +68,16 @@ local function special(t, q, p)
     end
   end
   if ukey ~= '' then
-    local holder = call('HGET', P .. 'unique:' .. t, ukey)
+    local holder = uniqueholder(t, ukey)
     if holder and conflict == 'e' then return refuse('d', holder) end
-    if holder then
-      local j = load(holder)
-      return refuse('h', (j and j.s == 'w' and 'W' or find(holder) and 'r' or 'R') .. holder)
-    end
+    if holder then return refuse('h', holderstate(holder) .. holder) end
   end
   if key ~= '' then
     call('SET', keyname, cmsgpack.pack({id = id, f = print, u = now + tonumber(ttl)}))
     if px ~= '' then call('PEXPIRE', keyname, px) end
   end
-  if ukey ~= '' then call('HSET', P .. 'unique:' .. t, ukey, id) end
+  if window ~= '' then takewindow(t, ukey, id, tonumber(window), px ~= '')
+  elseif ukey ~= '' then call('HSET', P .. 'unique:' .. t, ukey, id) end
   if body ~= '' then call('SET', P .. 'body:' .. id, body) end
   local b = priority(t, q, p)
   call('SET', P .. 'msg:' .. id, string.format('%+05d', b) .. string.sub(record, 6))

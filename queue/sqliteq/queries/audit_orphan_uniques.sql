@@ -1,1 +1,1 @@
-SELECT count(*) FROM uniques AS u WHERE NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.seq = u.seq);
+SELECT count(*) FROM uniques AS u WHERE expires_at IS NULL AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.seq = u.seq);

@@ -45,11 +45,12 @@ type Backoff struct {
 	Jitter string
 }
 
-// Unique holds a key while the job is unfinished. Until is "finished" (default) or "started", OnConflict "reject" (default)
-// or "existing".
+// Unique holds a key while the job is unfinished. Until is "finished" (default), "started", or "window": from the
+// creation for the time in Window (such as "10m"), whatever becomes of the job. OnConflict is "reject" (default) or "existing".
 type Unique struct {
 	Key        string `json:"key"`
 	Until      string `json:"until,omitempty"`
+	Window     string `json:"window,omitempty"`
 	OnConflict string `json:"on_conflict,omitempty"`
 }
 

@@ -23,6 +23,7 @@ type enqueueFlags struct {
 	delay, expiresIn, timeout string
 	maxAttempts               int
 	idempotencyKey, uniqueKey string
+	uniqueUntil               string
 	concurrencyKey            string
 	labels, headers           []string
 	waitTimeout               string
@@ -54,6 +55,7 @@ the job.
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "1 to 1000 (default: the server's)")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "the same key again returns the first job")
 	flags.StringVar(&f.uniqueKey, "unique-key", "", "refuse while another unfinished job has the key")
+	flags.StringVar(&f.uniqueUntil, "unique-until", "", `what holds the key: "finished" (default), "started", or a duration from now on ("10m")`)
 	flags.StringVar(&f.concurrencyKey, "concurrency-key", "", "of the jobs of a queue with the same key one runs at a time, unless the queue's max_per_key says more")
 	flags.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE to search by; may be repeated")
 	flags.StringArrayVar(&f.headers, "header", nil, "NAME=VALUE for the handler; may be repeated")
@@ -120,7 +122,15 @@ func (a *App) enqueueBody(cmd *cobra.Command, typ string, f enqueueFlags) ([]byt
 		job["max_attempts"] = f.maxAttempts
 	}
 	if cmd.Flags().Changed("unique-key") {
-		job["unique"] = map[string]string{"key": f.uniqueKey}
+		unique := map[string]string{"key": f.uniqueKey}
+		if until := f.uniqueUntil; until == "finished" || until == "started" {
+			unique["until"] = until
+		} else if until != "" {
+			unique["until"], unique["window"] = "window", until
+		}
+		job["unique"] = unique
+	} else if f.uniqueUntil != "" {
+		return nil, usagef("--unique-until needs --unique-key")
 	}
 	for name, list := range map[string][]string{"label": f.labels, "header": f.headers} {
 		if len(list) == 0 {

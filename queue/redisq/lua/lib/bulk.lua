@@ -13,9 +13,10 @@ end
 
 -- replay starts a new run of a dead job; 'S' when another job holds its unique key, or it is erased.
 local function replay(id, j, to)
-  if j.er or j.u and call('HEXISTS', P .. 'unique:' .. j.t, j.u) == 1 then return 'S' end
+  local u = j.us ~= 2 and j.u
+  if j.er or u and call('HEXISTS', P .. 'unique:' .. j.t, u) == 1 then return 'S' end
   unfile(id, j)
-  if j.u then call('HSET', P .. 'unique:' .. j.t, j.u, id) end
+  if u then call('HSET', P .. 'unique:' .. j.t, u, id) end
   if j.ck then call('DEL', P .. 'check:' .. id) end
   if to ~= '' then j.q = to end
   j.r = (j.r or 1) + 1

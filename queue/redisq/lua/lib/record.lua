@@ -3,7 +3,7 @@
 --   t q     tenant, queue              r a c n  run, attempts, crashes, interruptions    m  attempt budget
 --   s       'w' scheduled, 'S' 'D' 'C' 'E' ended; none: ready or running                 rs nx  reason, next run
 --   st f    started, finished          x  expires_in ms                                  z  payload bytes, B = 1: in body:<id>
---   i u us  idempotency key, unique key, 1 = until started                               e  last error {k m y}
+--   i u us  idempotency key, unique key, 1 = until started, 2 = a window      e  last error {k m y}
 --   at      attempts                   h  handler {r v}                                  p  progress {d t m a}
 --   rl ck   length of result:<id>, check:<id>                                            g  log: {s r a z f t}
 --   l       length of the rest        er  when payload and result were erased
@@ -53,7 +53,7 @@ end
 
 local function freeunique(id, j)
   local key = P .. 'unique:' .. j.t
-  if j.u and call('HGET', key, j.u) == id then call('HDEL', key, j.u) end
+  if j.u and j.us ~= 2 and call('HGET', key, j.u) == id then call('HDEL', key, j.u) end
 end
 
 -- erase removes every trace of a job that is in no line and no index, but its idempotency key.
