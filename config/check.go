@@ -76,7 +76,11 @@ func (c *checker) walkMap(s *shape, members []member, source, path string) map[s
 			}
 		}
 		if v, ok := c.walk(child, m.value, m.source, full); ok {
-			out[m.key] = v
+			name := m.key
+			if s.paths && !filepath.IsAbs(name) && c.base != "" {
+				name = filepath.Join(c.base, name)
+			}
+			out[name] = v
 		}
 	}
 	for _, k := range s.must {
@@ -156,6 +160,19 @@ func (c *Config) Validate() error {
 			continue
 		}
 		types[h.Type] = i
+	}
+	native := map[string]int{}
+	for i, p := range c.Plugins {
+		for j, typ := range p.Types {
+			path := fmt.Sprintf("plugins[%d].types[%d]", i, j)
+			if first, dup := types[typ]; dup {
+				fail(path, "%s is served by handlers[%d] already", typ, first)
+			} else if first, dup := native[typ]; dup {
+				fail(path, "%s is served by plugins[%d] already", typ, first)
+			} else {
+				native[typ] = i
+			}
+		}
 	}
 	if IsRedis(c.Store) {
 		for _, path := range c.limitsInUse() {

@@ -20,6 +20,7 @@ type Config struct {
 	Queues     map[string]Queue  `koanf:"queues"`  // a template for every tenant, by queue name
 	Tenants    map[string]Tenant `koanf:"tenants"` // by tenant name
 	Handlers   []Handler         `koanf:"handlers"`
+	Plugins    []Plugin          `koanf:"plugins"`
 	Schedules  []Schedule        `koanf:"schedules"`
 	Log        Log               `koanf:"log"`
 }
@@ -123,6 +124,25 @@ type Handler struct {
 	Timeout time.Duration     `koanf:"timeout"` // default: defaults.timeout
 	Fuel    int64             `koanf:"fuel"`    // default: defaults.fuel
 	Config  map[string]string `koanf:"config"`  // given to the handler, by name
+}
+
+// Plugin is a native handler: a program that the operator installed and the host runs. Zero and nil mean the default.
+type Plugin struct {
+	Types        []string          `koanf:"types"`         // the types it serves for every tenant, or prefixes and "*"; required
+	Command      string            `koanf:"command"`       // path of the program; required
+	Args         []string          `koanf:"args"`          // its arguments
+	SHA256       string            `koanf:"sha256"`        // hex digest that the program must have; default any
+	Files        map[string]string `koanf:"files"`         // digests of more files, by path
+	Env          map[string]string `koanf:"env"`           // its environment, besides a few variables of the host
+	Dir          string            `koanf:"dir"`           // its working directory; default the host's
+	Instances    int               `koanf:"instances"`     // processes; 1–64, default 1
+	Concurrency  int               `koanf:"concurrency"`   // jobs at once in each; 1–1024, default 8
+	MTLS         *bool             `koanf:"mtls"`          // mutual TLS on its private socket; default true
+	Timeout      time.Duration     `koanf:"timeout"`       // of one attempt; default defaults.timeout
+	Grace        time.Duration     `koanf:"grace"`         // from asking a job to stop to killing its process; 10ms–8s, default 2s
+	Silence      time.Duration     `koanf:"silence"`       // how long it may leave questions unanswered; 1s–1h, default 10s
+	StartTimeout time.Duration     `koanf:"start_timeout"` // of a start; 100ms–10m, default 15s
+	Config       map[string]string `koanf:"config"`        // given to the handlers, by name
 }
 
 // Log says what is logged to stderr.

@@ -89,7 +89,7 @@ func load(src Source, file *node, problems []Problem) (*Loaded, error) {
 		cfg = *src.Base
 		// Decoding writes into slices and maps that are there; those are the caller's.
 		cfg.Roles, cfg.Worker.Queues, cfg.Handlers = slices.Clone(cfg.Roles), slices.Clone(cfg.Worker.Queues), slices.Clone(cfg.Handlers)
-		cfg.Schedules = slices.Clone(cfg.Schedules)
+		cfg.Schedules, cfg.Plugins = slices.Clone(cfg.Schedules), slices.Clone(cfg.Plugins)
 		cfg.Queues, cfg.Tenants = maps.Clone(cfg.Queues), maps.Clone(cfg.Tenants)
 	}
 	err := ko.UnmarshalWithConf("", &cfg, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{

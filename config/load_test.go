@@ -510,3 +510,41 @@ func TestLimitsNeedTheEmbeddedStore(t *testing.T) {
 	}
 	mustLoad(t, Source{File: write(t, "c.yaml", "store: redis://127.0.0.1:6379/0\nqueues: {plain: {weight: 3, priority: 1, paused: true}}\ntenants: {big: {weight: 2}}\n")})
 }
+
+func TestPlugins(t *testing.T) {
+	t.Parallel()
+	sum := strings.Repeat("AB", 32)
+	file := write(t, "c.yaml", `plugins:
+  - types: ["ml.*", text.upper]
+    command: ./bin/ml
+    args: [--fast, "3"]
+    sha256: `+sum+`
+    files: {lib/model.py: `+sum+`}
+    env: {API_TOKEN: hush, MODE: quiet}
+    instances: 2
+    mtls: false
+    timeout: 30s
+`)
+	l := mustLoad(t, Source{File: file})
+	p, dir := l.Config.Plugins[0], filepath.Dir(file)
+	if p.Command != filepath.Join(dir, "bin/ml") || p.Files[filepath.Join(dir, "lib/model.py")] != strings.ToLower(sum) || len(p.Types) != 2 || len(p.Args) != 2 ||
+		p.MTLS == nil || *p.MTLS || p.Timeout != 30*time.Second || p.Instances != 2 || p.Concurrency != 0 {
+		t.Errorf("%+v", p)
+	}
+	if env := l.Config.Redacted().Plugins[0].Env; env["API_TOKEN"] != "***" || env["MODE"] != "quiet" || p.Env["API_TOKEN"] != "hush" {
+		t.Errorf("%v", env)
+	}
+	for text, want := range map[string]string{
+		"plugins: [{types: [a]}]":                                                  "plugins[0].command: must be given",
+		"plugins: [{command: a, types: []}]":                                       "plugins[0].types: must not be empty",
+		"plugins: [{command: a, types: [a], sha256: abc}]":                         "plugins[0].sha256: must be a SHA-256",
+		"plugins: [{command: a, types: [a]}, {command: b, types: [b, a]}]":         "plugins[1].types[1]: a is served by plugins[0] already",
+		"handlers: [{type: a, wasm: a.wasm}]\nplugins: [{command: b, types: [a]}]": "plugins[0].types[0]: a is served by handlers[0] already",
+		"plugins: [{command: a, types: [a], env: {TASKHOST_PLUGIN: x}}]":           "TASKHOST_",
+		"plugins: [{command: a, types: [a], silence: 1ms}]":                        "plugins[0].silence: must be between",
+	} {
+		if _, err := Load(Source{File: write(t, "c.yaml", text)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

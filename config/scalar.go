@@ -278,6 +278,24 @@ func configName(name string) error {
 	return nil
 }
 
+var sha256Rule = regexp.MustCompile(`^[0-9a-fA-F]{64}$`) //nolint:gochecknoglobals // compiled once, never written
+
+func sha256Text(n *node) (any, error) {
+	s, ok := n.value.(string)
+	if !ok || !sha256Rule.MatchString(s) {
+		return nil, wrongType("a SHA-256 of 64 hexadecimal digits", n)
+	}
+	return strings.ToLower(s), nil
+}
+
+// fileName checks a path that is a key.
+func fileName(name string) error {
+	if name == "" || strings.ContainsAny(name, "\x00\n") {
+		return fmt.Errorf("the path %q is not allowed: it must not be empty and have no line break", clip(name))
+	}
+	return nil
+}
+
 // RedactURL hides the password of a URL and the values of its query that look secret. Text that is not a URL is returned unchanged,
 // unless it has an @, before which everything is hidden.
 func RedactURL(s string) string {

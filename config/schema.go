@@ -15,6 +15,7 @@ type shape struct {
 	words  bool                    // a list of scalars that a variable or a flag may give, separated by commas
 	scalar scalar
 	path   bool // a file or folder, relative to where it was written
+	paths  bool // the free keys are such
 	later  bool // a key of the design that does nothing yet: refused as such
 	must   []string
 }
@@ -87,13 +88,36 @@ func schema() *shape {
 			"fuel":    value(integer(0, 1e15)),
 			"tenant":  later, "secrets": later, "instance": later, "http_allow": later, "retry": later,
 		}, "type", "wasm")},
+		"plugins": {elem: pluginShape()},
 		"log": object(map[string]*shape{
 			"level":  value(oneOf([]string{"debug", "info", "warn", "error"})),
 			"format": value(oneOf([]string{"auto", "text", "json"})),
 		}),
 		"tls": later, "admin_listen": later, "public_url": later, "trusted_proxies": later, "modules": later,
-		"plans": later, "plugins": later, "schedules": scheduleShape(later), "secrets": later, "webhooks": later, "revision": later,
+		"plans": later, "schedules": scheduleShape(later), "secrets": later, "webhooks": later, "revision": later,
 	})
+}
+
+func pluginShape() *shape {
+	files := table(fileName, value(sha256Text))
+	files.paths = true
+	return object(map[string]*shape{
+		"types":         wordList(handlerType),
+		"command":       filePath(),
+		"args":          {elem: value(text)},
+		"sha256":        value(sha256Text),
+		"files":         files,
+		"env":           table(configName, value(text)),
+		"dir":           filePath(),
+		"instances":     value(integer(1, 64)),
+		"concurrency":   value(integer(1, 1024)),
+		"mtls":          value(boolean),
+		"timeout":       value(duration(10*time.Millisecond, 7*24*time.Hour)),
+		"grace":         value(duration(10*time.Millisecond, 8*time.Second)),
+		"silence":       value(duration(time.Second, time.Hour)),
+		"start_timeout": value(duration(100*time.Millisecond, 10*time.Minute)),
+		"config":        table(configName, value(text)),
+	}, "types", "command")
 }
 
 func object(fields map[string]*shape, must ...string) *shape {

@@ -16,23 +16,31 @@ func (c *Config) Show() *yaml.Node {
 	return showValue(reflect.ValueOf(c.Redacted()), "")
 }
 
-// Redacted returns a copy without secrets: passwords in the store's URL, and the values of a handler's configuration whose
+// Redacted returns a copy without secrets: passwords in the store's URL, and the values of a handler's or plugin's configuration and environment whose
 // name looks like that of a secret.
 func (c *Config) Redacted() Config {
 	out := *c
 	out.Store = RedactURL(c.Store)
 	out.Handlers = slices.Clone(c.Handlers)
 	for i := range out.Handlers {
-		values := maps.Clone(out.Handlers[i].Config)
-		for k, v := range values {
-			if looksSecret(k) {
-				v = "***"
-			}
-			values[k] = RedactURL(v)
-		}
-		out.Handlers[i].Config = values
+		out.Handlers[i].Config = redactValues(out.Handlers[i].Config)
+	}
+	out.Plugins = slices.Clone(c.Plugins)
+	for i := range out.Plugins {
+		out.Plugins[i].Config, out.Plugins[i].Env = redactValues(out.Plugins[i].Config), redactValues(out.Plugins[i].Env)
 	}
 	return out
+}
+
+func redactValues(m map[string]string) map[string]string {
+	values := maps.Clone(m)
+	for k, v := range values {
+		if looksSecret(k) {
+			v = "***"
+		}
+		values[k] = RedactURL(v)
+	}
+	return values
 }
 
 // showValue turns a value into a node; nil for what is not set.
@@ -101,7 +109,7 @@ func showValue(v reflect.Value, key string) *yaml.Node {
 
 // isListed tells the elements of lists, which show only what is set.
 func isListed(t reflect.Type) bool {
-	return t == reflect.TypeFor[Handler]() || t == reflect.TypeFor[Schedule]() || t == reflect.TypeFor[Unique]()
+	return t == reflect.TypeFor[Handler]() || t == reflect.TypeFor[Plugin]() || t == reflect.TypeFor[Schedule]() || t == reflect.TypeFor[Unique]()
 }
 
 // jsonNode reads JSON as the YAML it is.

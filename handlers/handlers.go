@@ -67,6 +67,8 @@ type Kind string
 const (
 	KindCommand Kind = "command"
 	KindReactor Kind = "reactor"
+	// KindNative is a plugin, which is no Wasm handler.
+	KindNative Kind = "native"
 )
 
 // Memory is what a module declares, with the maximum clamped to the limit in force. Bytes.

@@ -49,17 +49,28 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	sock, err := openSockets(o.DataDir)
-	if err != nil {
+	r := &Runtime{o: o, number: 1, routes: map[string]route{}}
+	if err := r.furnish(specs); err != nil {
 		return nil, err
 	}
-	r := &Runtime{o: o, sockets: sock, spawner: child.NewSpawner(), number: 1, routes: map[string]route{}}
 	r.drain, r.hurry = context.WithCancelCause(context.Background())
 	for _, spec := range specs {
-		r.groups = append(r.groups, newGroup(spec, &r.o, sock, r.spawner))
+		r.groups = append(r.groups, newGroup(spec, &r.o, r.sockets, r.spawner))
 	}
 	r.route(r.groups, nil)
 	return r, nil
+}
+
+// furnish makes what plugins need, when there is the first one.
+func (r *Runtime) furnish(specs []Spec) (err error) {
+	if len(specs) == 0 || r.sockets != nil {
+		return nil
+	}
+	if r.sockets, err = openSockets(r.o.DataDir); err != nil {
+		return err
+	}
+	r.spawner = child.NewSpawner()
+	return nil
 }
 
 func complete(specs []Spec) ([]Spec, error) {
@@ -220,7 +231,11 @@ func (r *Runtime) Replace(ctx context.Context, specs []Spec) error {
 		return handlers.ErrStopped
 	}
 	old := r.groups
+	err = r.furnish(specs)
 	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	var next, fresh []*group
 	kept := map[*group]bool{}
 	for _, spec := range specs {
@@ -306,6 +321,9 @@ func (r *Runtime) Close(ctx context.Context) error {
 	wg.Wait()
 	r.draining.Wait()
 	r.hurry(nil)
-	r.spawner.Close()
-	return errors.Join(append(errs, r.sockets.close())...)
+	if r.sockets != nil {
+		r.spawner.Close()
+		errs = append(errs, r.sockets.close())
+	}
+	return errors.Join(errs...)
 }

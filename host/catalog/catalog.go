@@ -61,6 +61,8 @@ type Catalog struct {
 
 	live sync.Mutex // serialises changes of aliases and registry, so that both have the same order
 	seen int64      // revision of the catalog record that the registry reflects
+
+	native native // guarded by live
 }
 
 // New returns a catalog that is not started.
@@ -126,10 +128,11 @@ func representative(infos []VersionInfo) VersionInfo {
 	return infos[0]
 }
 
-// List returns the handlers that serve a tenant, by type: its own, then the host-wide ones, each by its live version, or the
-// newest when none is live.
+// List returns the handlers that serve a tenant, by type: its own, then the stored host-wide ones, each by its live version, or the
+// newest when none is live; then the native ones.
 func (c *Catalog) List(ctx context.Context, tenant string) ([]VersionInfo, error) {
 	var all []VersionInfo
+	installed := c.nativeInfos()
 	for _, owner := range slices.Compact([]string{tenant, ""}) {
 		byType := map[string][]VersionInfo{}
 		var types []string
@@ -147,6 +150,9 @@ func (c *Catalog) List(ctx context.Context, tenant string) ([]VersionInfo, error
 			return nil, err
 		}
 		for _, typ := range types {
+			if owner == "" && slices.ContainsFunc(installed, func(v VersionInfo) bool { return v.Type == typ }) {
+				continue // it does not serve here
+			}
 			infos := byType[typ]
 			for i := range infos {
 				infos[i] = shown(infos[i], lives[typ])
@@ -154,7 +160,7 @@ func (c *Catalog) List(ctx context.Context, tenant string) ([]VersionInfo, error
 			all = append(all, representative(infos))
 		}
 	}
-	return all, nil
+	return append(all, installed...), nil
 }
 
 // prepare makes a version ready on this host.

@@ -84,6 +84,9 @@ func (c *Catalog) load(ctx context.Context) ([]*handlers.Version, error) {
 	}
 	var changed []*handlers.Version
 	for _, l := range aliases {
+		if c.covers(l.Tenant, l.Type) {
+			continue
+		}
 		if now, err := c.o.Registry.Resolve(l.Tenant, l.Type); err == nil && now.Tenant == l.Tenant && now.Type == l.Type && now.Number == l.Version {
 			continue
 		}

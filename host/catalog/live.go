@@ -64,7 +64,9 @@ func (c *Catalog) switchTo(ctx context.Context, from, to liveRecord) (VersionInf
 		}
 		c.o.Log.Info("handler version live", "tenant", v.Tenant, "type", v.Type, "version", v.Version, "before", from.Version, "sha256", v.SHA256)
 	}
-	c.o.Registry.SetLive(version)
+	if !c.covers(to.Tenant, to.Type) {
+		c.o.Registry.SetLive(version)
+	}
 	c.settled(liveKey(to))
 	return shown(v.VersionInfo, to), nil
 }

@@ -37,7 +37,7 @@ type HandlerVersion struct {
 	HostWide  bool            `json:"host_wide" doc:"set by the configuration for every tenant"`
 	SHA256    string          `json:"sha256"`
 	SizeBytes int             `json:"size_bytes"`
-	Kind      string          `json:"kind" doc:"command or reactor; empty while compiling"`
+	Kind      string          `json:"kind" doc:"command or reactor, or native for a plugin of the configuration; empty while compiling"`
 	Imports   []string        `json:"imports"`
 	Memory    HandlerMemory   `json:"memory"`
 	Instance  HandlerInstance `json:"instance"`

@@ -23,6 +23,8 @@ type Health struct {
 	Checks []string `json:"checks,omitempty" doc:"what was checked"`
 	// Sandbox is the lock-down of the processes that run handlers.
 	Sandbox string `json:"sandbox,omitempty" enum:"off,basic,standard,strict" doc:"how far the kernel confines the processes that run handlers"`
+	// Degraded is what does not work and keeps only some jobs from running.
+	Degraded []string `json:"degraded,omitempty" doc:"what does not work, while everything else does, e.g. a plugin that does not start"`
 }
 
 type healthAnswer struct {
@@ -50,7 +52,7 @@ func (s *Server) healthRoutes() {
 }
 
 func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthAnswer, error) {
-	faults := s.ready.check(ctx)
+	faults, degraded := s.ready.check(ctx)
 	if s.stopping.Err() != nil {
 		faults = append([]string{"server: stopping"}, faults...)
 	}
@@ -60,7 +62,7 @@ func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthAnswer, error)
 		p.RetryAfterMS = readyTTL.Milliseconds()
 		return nil, p
 	}
-	health := Health{Status: "ok", Sandbox: s.opt.Sandbox}
+	health := Health{Status: "ok", Sandbox: s.opt.Sandbox, Degraded: degraded}
 	for _, p := range s.ready.probes {
 		health.Checks = append(health.Checks, p.Name)
 	}
@@ -71,27 +73,33 @@ func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthAnswer, error)
 type readiness struct {
 	probes []Probe
 
-	mu     sync.Mutex
-	at     time.Time
-	faults []string
+	mu       sync.Mutex
+	at       time.Time
+	faults   []string
+	degraded []string
 }
 
-// check returns what is not ready, each as "name: reason".
-func (r *readiness) check(ctx context.Context) []string {
+// check returns what is not ready, and what is no more than advisory of it, each as "name: reason".
+func (r *readiness) check(ctx context.Context) (faults, degraded []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.at.IsZero() && time.Since(r.at) < readyTTL {
-		return r.faults
+		return r.faults, r.degraded
 	}
 	// The round serves all who wait for it, so it does not end with the request that began it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
 	defer cancel()
-	r.faults = nil
+	r.faults, r.degraded = nil, nil
 	for _, p := range r.probes {
-		if err := p.Check(ctx); err != nil {
+		err := p.Check(ctx)
+		switch {
+		case err == nil:
+		case p.Advisory:
+			r.degraded = append(r.degraded, fmt.Sprintf("%s: %v", p.Name, err))
+		default:
 			r.faults = append(r.faults, fmt.Sprintf("%s: %v", p.Name, err))
 		}
 	}
 	r.at = time.Now()
-	return r.faults
+	return r.faults, r.degraded
 }

@@ -47,4 +47,6 @@ func (Anonymous) Login() bool { return false }
 type Probe struct {
 	Name  string
 	Check func(ctx context.Context) error
+	// Advisory: a failure is shown, and the process is ready nevertheless.
+	Advisory bool
 }

@@ -51,7 +51,8 @@ func (a *App) devCommand() *cobra.Command {
 			}
 			log := slog.New(withoutSandboxNotice{newLogger(l.Config.Log, a.Err).Handler()})
 			o := wire.Options{Config: l.Config, Log: log, Provided: provided, Commit: a.Commit}
-			return a.serve(cmd.Context(), o, func(s *wire.Server, took time.Duration) { a.greet(s, l.Config, took) })
+			again := func() (*config.Loaded, error) { return f.load(a, cmd, base) }
+			return a.serve(cmd.Context(), o, again, func(s *wire.Server, took time.Duration) { a.greet(s, l.Config, took) })
 		},
 	}
 	f.register(cmd, base)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -33,6 +34,9 @@ func (a *App) serveCommand() *cobra.Command {
 SIGINT or SIGTERM drains: no more jobs are started, running ones may finish for worker.drain, what is left then goes back to the front of
 its queue, and the exit code is 0. A second signal gives running jobs back at once and exits with 130 (SIGINT) or 143 (SIGTERM).
 
+SIGHUP reads the configuration again and replaces the plugins that changed in it, or whose programs changed; running jobs finish in the
+old ones.
+
 This version has no login. It therefore listens on loopback addresses only, unless --insecure-no-login is given.`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +51,8 @@ This version has no login. It therefore listens on loopback addresses only, unle
 			for _, w := range l.Config.Warnings(config.ThisMachine()) {
 				log.Warn("configuration", "warning", w)
 			}
-			return a.serve(cmd.Context(), wire.Options{Config: l.Config, Log: log, AllowRemote: insecure, Commit: a.Commit}, func(s *wire.Server, took time.Duration) {
+			again := func() (*config.Loaded, error) { return f.load(a, cmd, base) }
+			return a.serve(cmd.Context(), wire.Options{Config: l.Config, Log: log, AllowRemote: insecure, Commit: a.Commit}, again, func(s *wire.Server, took time.Duration) {
 				log.Info("ready", "api", s.URL(), "store", l.Config.Store, "data_dir", l.Config.DataDir, "roles", l.Config.Roles,
 					"sandbox", s.Sandbox(), "jobs_at_once", s.Concurrency(), "took_ms", took.Milliseconds(), "version", a.version().Version)
 			})
@@ -58,17 +63,18 @@ This version has no login. It therefore listens on loopback addresses only, unle
 	return cmd
 }
 
-// serve runs a server until a signal. ready is called once it takes requests.
-func (a *App) serve(parent context.Context, o wire.Options, ready func(s *wire.Server, took time.Duration)) error {
+// serve runs a server until a signal. ready is called once it takes requests; load reads the configuration again.
+func (a *App) serve(parent context.Context, o wire.Options, load loader, ready func(s *wire.Server, took time.Duration)) error {
 	started := time.Now()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	// A lost terminal must not end a server (and SIGHUP is for reloading, which comes in a later version).
-	signal.Ignore(syscall.SIGHUP)
 	defer signal.Stop(signals)
+	hangups := make(chan os.Signal, 1) // a lost terminal must not end a server
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 
 	o.Log.Info("starting", "version", a.version().Version, "data_dir", o.Config.DataDir)
 	ctx, cancel := context.WithCancelCause(parent)
@@ -114,6 +120,8 @@ func (a *App) serve(parent context.Context, o wire.Options, ready func(s *wire.S
 	}
 	server.Store(s)
 	ready(s, time.Since(started))
+	var reloading sync.WaitGroup
+	reloading.Go(func() { reload(ctx, o.Log, hangups, s, load) })
 
 	var fatal error
 	select {
@@ -121,6 +129,8 @@ func (a *App) serve(parent context.Context, o wire.Options, ready func(s *wire.S
 	case fatal = <-failed:
 		o.Log.Error("the store failed; stopping", slog.Any("error", fatal))
 	}
+	cancel(nil)
+	reloading.Wait()
 	err = s.Close(context.WithoutCancel(ctx))
 	select {
 	case sig := <-forced:

@@ -27,6 +27,7 @@ import (
 //	store     sqlite    queue/sqliteq     in data_dir
 //	          redis     queue/redisq      shared by hosts
 //	runtime   wasm      handlers/wasm     artifacts in data_dir, child processes of this program
+//	          plugin    handlers/plugin   programs that the operator installed
 //	children  compile   handlers/wasm/compile
 //	          runner    handlers/wasm/runner
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/taskhost/taskhost/config"
 	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/handlers/plugin"
 	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 	"github.com/taskhost/taskhost/host"
 	"github.com/taskhost/taskhost/host/catalog"
@@ -43,6 +44,7 @@ type Server struct {
 	o        Options
 	store    Store
 	runtime  Runtime
+	plugins  *plugin.Runtime // nil without the role worker
 	host     *host.Host
 	api      *httpapi.Server // nil without the role api
 	draining atomic.Bool
@@ -80,8 +82,16 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.runtime, err = openRuntime(&o.Config, o.Exe, o.Log); err != nil {
 		return s, err
 	}
+	if s.plugins, err = openPlugins(&o.Config, o.Log); err != nil {
+		return s, err
+	}
 	if err = s.openHost(); err != nil {
 		return s, err
+	}
+	if s.plugins != nil {
+		if err = s.host.Catalog().Install(ctx, s.plugins.Versions()); err != nil {
+			return s, err
+		}
 	}
 	// First the handlers, then the jobs: whoever enqueues as soon as the address answers finds them live.
 	if err = s.host.Catalog().EnsureConfigured(ctx, configured); err != nil {
@@ -102,6 +112,9 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 func (s *Server) openHost() (err error) {
 	ho := hostOptions(&s.o.Config)
 	ho.Store, ho.Runtimes, ho.Log = s.store, []handlers.Runtime{s.runtime}, s.o.Log
+	if s.plugins != nil {
+		ho.Runtimes = append(ho.Runtimes, s.plugins)
+	}
 	s.host, err = host.New(ho)
 	return err
 }
@@ -129,7 +142,7 @@ func (s *Server) openAPI(ctx context.Context) (err error) {
 }
 
 func (s *Server) probes() []httpapi.Probe {
-	return []httpapi.Probe{
+	probes := []httpapi.Probe{
 		{Name: "process", Check: func(context.Context) error {
 			if s.draining.Load() {
 				return errors.New("draining")
@@ -139,6 +152,10 @@ func (s *Server) probes() []httpapi.Probe {
 		{Name: "store", Check: func(context.Context) error { return s.store.Err() }},
 		{Name: "host", Check: func(context.Context) error { return s.host.Ready() }},
 	}
+	if s.plugins != nil {
+		probes = append(probes, httpapi.Probe{Name: "plugins", Advisory: true, Check: func(context.Context) error { return s.plugins.Ready() }})
+	}
+	return probes
 }
 
 // cancelNow makes the cancel of a running job reach its handler at once, rather than with the next extension of its lease.
@@ -220,6 +237,11 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.runtime != nil {
 		stop, cancel := context.WithTimeout(ctx, stopRuntimeWithin)
 		errs = append(errs, s.runtime.Close(stop))
+		cancel()
+	}
+	if s.plugins != nil {
+		stop, cancel := context.WithTimeout(ctx, stopRuntimeWithin)
+		errs = append(errs, s.plugins.Close(stop))
 		cancel()
 	}
 	if s.store != nil {

@@ -148,7 +148,9 @@ type DescribeResponse struct {
 	// What runs the handlers, for people: e.g. "wazero v1.12.0 compiler amd64/linux".
 	Engine string `protobuf:"bytes,3,opt,name=engine,proto3" json:"engine,omitempty"`
 	// Types a native plugin serves; empty for a runner, which serves what Start names.
-	Types         []string `protobuf:"bytes,4,rep,name=types,proto3" json:"types,omitempty"`
+	Types []string `protobuf:"bytes,4,rep,name=types,proto3" json:"types,omitempty"`
+	// How far the kernel confines it, as tested by itself: "off", "basic", "standard" or "strict"; empty for a native plugin.
+	Sandbox       string `protobuf:"bytes,5,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,6 +211,13 @@ func (x *DescribeResponse) GetTypes() []string {
 		return x.Types
 	}
 	return nil
+}
+
+func (x *DescribeResponse) GetSandbox() string {
+	if x != nil {
+		return x.Sandbox
+	}
+	return ""
 }
 
 type HostFrames struct {
@@ -1430,12 +1439,13 @@ const file_handler_proto_rawDesc = "" +
 	"\n" +
 	"\rhandler.proto\x12\x13taskhost.handler.v1\"#\n" +
 	"\x0fDescribeRequest\x12\x10\n" +
-	"\x03abi\x18\x01 \x01(\rR\x03abi\"h\n" +
+	"\x03abi\x18\x01 \x01(\rR\x03abi\"\x82\x01\n" +
 	"\x10DescribeResponse\x12\x10\n" +
 	"\x03abi\x18\x01 \x01(\rR\x03abi\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12\x16\n" +
 	"\x06engine\x18\x03 \x01(\tR\x06engine\x12\x14\n" +
-	"\x05types\x18\x04 \x03(\tR\x05types\"D\n" +
+	"\x05types\x18\x04 \x03(\tR\x05types\x12\x18\n" +
+	"\asandbox\x18\x05 \x01(\tR\asandbox\"D\n" +
 	"\n" +
 	"HostFrames\x126\n" +
 	"\x06frames\x18\x01 \x03(\v2\x1e.taskhost.handler.v1.HostFrameR\x06frames\"\xa4\x01\n" +
