@@ -174,11 +174,6 @@ func (c *Config) Validate() error {
 			}
 		}
 	}
-	if IsRedis(c.Store) {
-		for _, path := range c.limitsInUse() {
-			fail(path, "not supported on Redis in this version; remove it, or use the embedded store")
-		}
-	}
 	if len(problems) > 0 {
 		return &Error{Problems: problems}
 	}
@@ -187,28 +182,3 @@ func (c *Config) Validate() error {
 
 // QueueNames returns the configured queues, sorted.
 func (c *Config) QueueNames() []string { return slices.Sorted(maps.Keys(c.Queues)) }
-
-// limitsInUse lists the paths of the caps and rates that are set, queues first, by name.
-func (c *Config) limitsInUse() []string {
-	var paths []string
-	add := func(set bool, levels ...string) {
-		if !set {
-			return
-		}
-		path := ""
-		for _, level := range levels {
-			path = join(path, level)
-		}
-		paths = append(paths, path)
-	}
-	for _, name := range c.QueueNames() {
-		q := c.Queues[name]
-		add(q.MaxRunning != nil, "queues", name, "max_running")
-		add(q.MaxPerKey != nil, "queues", name, "max_per_key")
-		add(q.Rate != nil, "queues", name, "rate")
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Tenants)) {
-		add(c.Tenants[name].MaxRunning != nil, "tenants", name, "max_running")
-	}
-	return paths
-}

@@ -495,20 +495,17 @@ func TestValidate(t *testing.T) {
 		"c.yaml: handlers[1].type: a is served by handlers[0] already")
 }
 
-// What the Redis store would refuse is refused with the configuration, wherever the store is named.
-func TestLimitsNeedTheEmbeddedStore(t *testing.T) {
+// Limits may be set whatever the store is.
+func TestLimitsOnEveryStore(t *testing.T) {
 	t.Parallel()
-	const limits = "queues: {media: {max_running: 2, rate: 100/m}, b: {weight: 2, max_per_key: 3}, plain: {weight: 3}}\ntenants: {acme: {max_running: 8}, big: {weight: 2}}\n"
+	const limits = "queues: {media: {max_running: 2, rate: 100/m}, b: {weight: 2, max_per_key: 3}}\ntenants: {acme: {max_running: 8}}\n"
 	file := write(t, "lim.yaml", limits)
-	mustLoad(t, Source{File: file})
-	for _, url := range []string{"redis://127.0.0.1:6379/0", "rediss://127.0.0.1:6379/0"} {
-		wantProblems(t, problems(t, Source{File: file, Flags: map[string]string{"store": url}}),
-			"lim.yaml: queues.b.max_per_key: not supported on Redis in this version",
-			"lim.yaml: queues.media.max_running: not supported on Redis in this version",
-			"lim.yaml: queues.media.rate: not supported on Redis in this version",
-			"lim.yaml: tenants.acme.max_running: not supported on Redis in this version")
+	for _, url := range []string{"sqlite", "redis://127.0.0.1:6379/0", "rediss://127.0.0.1:6379/0"} {
+		c := mustLoad(t, Source{File: file, Flags: map[string]string{"store": url}})
+		if n := c.Config.Queues["media"].MaxRunning; n == nil || *n != 2 {
+			t.Errorf("%s: max_running of media is %v, want 2", url, n)
+		}
 	}
-	mustLoad(t, Source{File: write(t, "c.yaml", "store: redis://127.0.0.1:6379/0\nqueues: {plain: {weight: 3, priority: 1, paused: true}}\ntenants: {big: {weight: 2}}\n")})
 }
 
 func TestPlugins(t *testing.T) {

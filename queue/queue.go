@@ -64,8 +64,6 @@ const (
 	LimitationGlobalPriority Limitation = "global_priority"
 	// LimitationDurability: jobs do not survive the process.
 	LimitationDurability Limitation = "durability"
-	// LimitationLimits: max_running, max_per_key, rates and concurrency keys are refused with an ErrInvalid.
-	LimitationLimits Limitation = "limits"
 	// LimitationListOrder: where a tenant has many ready jobs (the store says how many), they are listed behind all others, queue by
 	// queue, and not strictly in the order of their creation.
 	LimitationListOrder Limitation = "list_order"

@@ -35,7 +35,7 @@ func Histories(t *testing.T, open func(t *testing.T, clock queue.Clock, limits q
 	if own {
 		steps, seeds = historySeeds(t, steps)
 	}
-	met, unlimited := map[string]int{}, false
+	met := map[string]int{}
 	for _, seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		h := history{open: open, t: t}
@@ -47,14 +47,9 @@ func Histories(t *testing.T, open func(t *testing.T, clock queue.Clock, limits q
 			d = h.shorten(d)
 			t.Fatalf("the subject differs from the model; %s=%d repeats it\n%s", SeedEnv, seed, d)
 		}
-		unlimited = h.unlimited
 	}
 	if own && len(seeds) > 1 {
-		must := mustMeet()
-		if !unlimited {
-			must = append(must, mustMeetOfLimits()...)
-		}
-		for _, what := range must {
+		for _, what := range append(mustMeet(), mustMeetOfLimits()...) {
 			if met[what] == 0 {
 				t.Errorf("%d histories never met %q: they prove too little", len(seeds), what)
 			}
@@ -91,8 +86,6 @@ type history struct {
 	t     *testing.T
 	open  func(t *testing.T, clock queue.Clock, limits queue.Limits) queue.Queue
 	steps []uint64
-
-	unlimited bool // the subject declares LimitationLimits
 }
 
 // difference is where the subject left the model.
@@ -134,8 +127,6 @@ func (h *history) run(steps []uint64, met map[string]int) *difference {
 	subject := newSide(h.t, h.open(h.t, w.clock, HistoryLimits()))
 	defer model.close()
 	defer subject.close()
-	h.unlimited = slices.Contains(subject.Queue.Capabilities().Limitations, queue.LimitationLimits)
-	w.unlimited = h.unlimited
 	d := &difference{}
 	for i, step := range steps {
 		o := w.operation(rand.New(rand.NewPCG(step, 1)))

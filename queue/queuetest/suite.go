@@ -40,7 +40,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 			for _, c := range subject.cases {
 				t.Run(c.name, func(t *testing.T) {
 					t.Parallel()
-					runCase(t, open(t), c, subject.needs)
+					runCase(t, open(t), c)
 				})
 			}
 		})
@@ -50,7 +50,6 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 type subject struct {
 	name  string
 	cases []testCase
-	needs queue.Limitation // of all its cases
 }
 
 func subjects() []subject {
@@ -67,8 +66,8 @@ func subjects() []subject {
 		{name: "unique", cases: uniqueCases()},
 		{name: "expiry", cases: expiryCases()},
 		{name: "queues", cases: queuesCases()},
-		{name: "limits", cases: limitsCases(), needs: queue.LimitationLimits},
-		{name: "concurrency keys", cases: concurrencyKeyCases(), needs: queue.LimitationLimits},
+		{name: "limits", cases: limitsCases()},
+		{name: "concurrency keys", cases: concurrencyKeyCases()},
 		{name: "jobs", cases: jobsCases()},
 		{name: "cancel", cases: cancelCases()},
 		{name: "bulk", cases: bulkCases()},
@@ -82,17 +81,15 @@ func subjects() []subject {
 	}
 }
 
-func runCase(t *testing.T, b Backend, c testCase, also queue.Limitation) {
+func runCase(t *testing.T, b Backend, c testCase) {
 	t.Helper()
 	caps := b.Queue.Capabilities()
 	if caps.Name == "" || caps.Durability == "" {
 		t.Errorf("Capabilities() = %+v: a store has a name and says what it survives", caps)
 	}
 	f := newFixture(t, b)
-	for _, needs := range []queue.Limitation{c.needs, also} {
-		if needs != "" && slices.Contains(caps.Limitations, needs) {
-			t.Skipf("%s declares the limitation %q", caps.Name, needs)
-		}
+	if c.needs != "" && slices.Contains(caps.Limitations, c.needs) {
+		t.Skipf("%s declares the limitation %q", caps.Name, c.needs)
 	}
 	c.run(f)
 	if !t.Failed() {

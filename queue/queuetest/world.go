@@ -15,7 +15,6 @@ import (
 // world is what the generator of a history knows: enough to ask mostly sensible, sometimes senseless things.
 type world struct {
 	clock        *FakeClock
-	unlimited    bool     // the subject declares LimitationLimits: no limits and no concurrency keys
 	tenants      []string // of the jobs, by number
 	reservations []reservation
 	batches      int
@@ -113,11 +112,6 @@ func (w *world) enqueue(rng *rand.Rand) (operation, error) {
 	if rng.IntN(6) == 0 { // a batch of one concurrency key
 		for i := range specs {
 			specs[i].Tenant, specs[i].Queue, specs[i].ConcurrencyKey = specs[0].Tenant, specs[0].Queue, "k0"
-		}
-	}
-	for i := range specs {
-		if w.unlimited {
-			specs[i].ConcurrencyKey = ""
 		}
 	}
 	var text []string

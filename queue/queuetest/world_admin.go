@@ -58,9 +58,6 @@ func (w *world) settings(rng *rand.Rand) queue.QueueSettings {
 		c.Rate = ptr(choose(rng, queue.Rate{Count: 1, Per: time.Second}, queue.Rate{Count: 3, Per: 7 * time.Second}, queue.Rate{Count: 40, Per: time.Second},
 			queue.Rate{Count: 7, Per: time.Minute}, queue.Rate{Count: 999, Per: time.Second}))
 	}
-	if w.unlimited {
-		c.MaxRunning, c.MaxPerKey, c.Rate = nil, nil, nil
-	}
 	return c
 }
 
@@ -107,7 +104,7 @@ func (w *world) configure(rng *rand.Rand) (operation, error) {
 		if rng.IntN(2) == 0 {
 			c.Tenants[t] = queue.TenantSettings{Weight: ptr(w.weight(rng))}
 		}
-		if rng.IntN(4) == 0 && !w.unlimited {
+		if rng.IntN(4) == 0 {
 			c.Tenants[t] = queue.TenantSettings{Weight: c.Tenants[t].Weight, MaxRunning: ptr(1 + rng.IntN(5))}
 		}
 	}

@@ -16,9 +16,12 @@ import (
 // blockers are the connections on which Wait and WaitDue block, one for each that blocks at the same time. They are not those of
 // the store's client: go-redis does not end a blocking command when its context ends, so such a connection is closed under it.
 type blockers struct {
+	purpose string // begins the name of each connection, where the client has one
+
 	mu     sync.Mutex
 	idle   []*blocker
 	closed bool
+	busy   sync.WaitGroup // blocking commands, until what they may have been handed is passed on
 }
 
 // blocker is a client of one connection.
@@ -31,9 +34,12 @@ type blocker struct {
 // grace is how much longer than it was asked to a blocking command may take before its connection counts as broken.
 const grace = 5 * time.Second
 
-func (s *Store) newBlocker() *blocker {
+func (p *blockers) newBlocker(s *Store) *blocker {
 	b := &blocker{}
 	o := *s.options
+	if o.ClientName != "" {
+		o.ClientName = p.purpose + o.ClientName
+	}
 	dial := o.Dialer
 	if dial == nil {
 		dial = redis.NewDialer(s.options)
@@ -67,12 +73,13 @@ func (p *blockers) take(s *Store) (*blocker, error) {
 	if p.closed {
 		return nil, queue.ErrClosed
 	}
+	p.busy.Add(1)
 	if n := len(p.idle); n > 0 {
 		b := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		return b, nil
 	}
-	return s.newBlocker(), nil
+	return p.newBlocker(s), nil
 }
 
 // give returns a blocker whose connection is sound.
@@ -86,62 +93,97 @@ func (p *blockers) give(b *blocker) {
 	p.idle = append(p.idle, b)
 }
 
+// close ends the connections, once those who block have ended, which the end of the store's life makes them do.
 func (p *blockers) close() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.closed = true
 	for _, b := range p.idle {
 		_ = b.client.Close()
 	}
 	p.idle = nil
+	p.mu.Unlock()
+	p.busy.Wait()
 }
 
 // popped is how a blocking pop ended.
 type popped struct {
-	woken bool
+	token string // "" for none
 	err   error
 }
 
-// block waits for a hint, at most so long, or until early fires. It returns whether a hint came.
-func (s *Store) block(ctx context.Context, line string, most time.Duration, early <-chan time.Time) (bool, error) {
-	b, err := s.blocked.take(s)
+// wish is what a caller blocks for.
+type wish struct {
+	keys  []string         // the lists, without the prefix
+	most  time.Duration    // at most so long, at least 1 ms
+	early <-chan time.Time // or until this fires; may be nil
+	pass  func()           // passes a token on that a caller who gives up may have taken
+}
+
+// block waits on a connection of p for a token and returns it; "" when none came.
+func (s *Store) block(ctx context.Context, p *blockers, w wish) (string, error) {
+	b, err := p.take(s)
 	if err != nil {
-		return false, err
+		return "", err
 	}
+	defer p.busy.Done()
 	c := b.client.Conn() // stays on one connection: a cut one is not replaced under the command
 	if err := ping(ctx, c); err != nil {
 		_, _ = c.Close(), b.client.Close()
-		return false, s.failure(ctx, "ping", err)
+		return "", s.failure(ctx, "ping", err)
 	}
+	args := []any{"blpop"}
+	for _, k := range w.keys {
+		args = append(args, s.prefix+k)
+	}
+	args = append(args, fmt.Sprintf("%.3f", w.most.Seconds()))
 	done := make(chan popped, 1)
 	begun := time.Now()
 	go func() {
 		defer c.Close()
-		_, err := c.Do(context.WithoutCancel(ctx), "blpop", s.prefix+keyWake+line, fmt.Sprintf("%.3f", most.Seconds())).Result()
-		if errors.Is(err, redis.Nil) {
+		got, err := c.Do(context.WithoutCancel(ctx), args...).Slice()
+		switch {
+		case errors.Is(err, redis.Nil):
 			done <- popped{}
-			return
+		case err != nil:
+			done <- popped{err: err}
+		case len(got) != 2:
+			done <- popped{err: fmt.Errorf("redis answered a pop with %d values", len(got))}
+		default:
+			done <- popped{token: asString(got[1])}
 		}
-		done <- popped{woken: err == nil, err: err}
 	}()
-	overdue := time.NewTimer(most + grace)
+	overdue := time.NewTimer(w.most + grace)
 	defer overdue.Stop()
+	giveUp := func() {
+		b.cut()
+		<-done
+		_ = b.client.Close()
+	}
 	select {
 	case r := <-done:
-		return s.unblocked(ctx, b, r, time.Since(begun)-most)
-	case <-early:
-		s.abandon(ctx, b, done, line, false)
-		return false, nil
+		if r.err != nil {
+			_ = b.client.Close()
+			return "", s.failure(ctx, "blpop", r.err)
+		}
+		p.give(b)
+		s.outage.late(time.Since(begun) - w.most)
+		return r.token, nil
+	case <-w.early:
+		giveUp()
+		return "", nil
 	case <-ctx.Done():
-		s.abandon(ctx, b, done, line, true)
-		return false, context.Cause(ctx)
+		giveUp()
+		w.pass()
+		return "", context.Cause(ctx)
 	case <-s.life.Done():
-		s.abandon(ctx, b, done, line, true)
-		return false, queue.ErrClosed
+		giveUp()
+		w.pass()
+		return "", queue.ErrClosed
 	case <-overdue.C:
 		s.outage.note()
-		s.abandon(ctx, b, done, line, true)
-		return false, fmt.Errorf("%w: redis did not answer within %s", queue.ErrUnavailable, most+grace)
+		giveUp()
+		w.pass()
+		return "", fmt.Errorf("%w: redis did not answer within %s", queue.ErrUnavailable, w.most+grace)
 	}
 }
 
@@ -152,33 +194,11 @@ func ping(ctx context.Context, c *redis.Conn) error {
 	return c.Ping(ctx).Err()
 }
 
-// unblocked deals with a command that ended by itself, late by so much (negative: early).
-func (s *Store) unblocked(ctx context.Context, b *blocker, r popped, late time.Duration) (bool, error) {
-	if r.err != nil {
-		_ = b.client.Close()
-		return false, s.failure(ctx, "blpop", r.err)
-	}
-	s.blocked.give(b)
-	s.outage.late(late)
-	return r.woken, nil
-}
-
-// abandon ends a blocking command whose caller gives up. Redis may have handed it a hint already: that is passed on.
-func (s *Store) abandon(ctx context.Context, b *blocker, done <-chan popped, line string, pass bool) {
-	b.cut()
-	<-done
-	_ = b.client.Close()
-	if !pass {
-		return
-	}
+// passOn runs the script that gives a token to somebody else.
+func (s *Store) passOn(ctx context.Context, script string, args ...any) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	args := []any{"evalsha", s.scripts["hint"].sha, 1, s.prefix, s.clockArg(), line}
-	if err := s.client.Do(ctx, args...).Err(); redis.HasErrorPrefix(err, "NOSCRIPT") {
-		args[0], args[1] = "eval", s.scripts["hint"].text
-		err = s.client.Do(ctx, args...).Err()
-		if err != nil {
-			s.o.Logger.Debug("a hint could not be passed on; others look again by themselves", "error", err)
-		}
+	if _, err := s.run(ctx, script, args...); err != nil {
+		s.o.Logger.Debug("a hint could not be passed on; others look again by themselves", "error", err)
 	}
 }

@@ -58,6 +58,7 @@ func encodeBanded(s *queue.JobSpec) []byte {
 	}
 	p.str("i", s.IdempotencyKey)
 	p.str("u", s.Unique.Key)
+	p.str("k", s.ConcurrencyKey)
 	if s.Unique.Key != "" && s.Unique.Until == queue.UniqueUntilStarted {
 		p.int("us", 1)
 	}
@@ -119,6 +120,8 @@ func mark(s *queue.JobSpec) string {
 	}
 	flag := byte('p')
 	switch {
+	case s.ConcurrencyKey != "":
+		flag = 'k'
 	case s.ExpiresIn > 0, s.Unique.Key != "" && s.Unique.Until == queue.UniqueUntilStarted:
 		flag = 'x'
 	case s.Unique.Key != "", len(s.Payload) > inlineMax:
@@ -298,7 +301,7 @@ func decodeHead(j *queue.Job, id string, h fields) error {
 		return errors.New("it names no queue")
 	}
 	j.MaxAttempts = int(h.int("m"))
-	j.IdempotencyKey, j.Unique.Key = h.str("i"), h.str("u")
+	j.IdempotencyKey, j.Unique.Key, j.ConcurrencyKey = h.str("i"), h.str("u"), h.str("k")
 	j.Run = max(int(h.int("r")), 1)
 	j.Attempt, j.Crashes, j.Interruptions = int(h.int("a")), int(h.int("c")), int(h.int("n"))
 	j.PayloadBytes, j.ResultBytes = int(h.int("z")), int(h.int("rl"))

@@ -9,13 +9,14 @@
 // # What holds
 //
 // The rule of FAIRNESS.md costs O(log n) per job in the number of tenants and queues. Who waits, blocks: a Wait that finds
-// nothing blocks on a list of hints (wait.go); nothing polls. A reservation is a field in the HASH of its batch, named by an
+// nothing blocks on the lists of hints of its queues (wait.go); nothing polls. A hint that a host took and died with is given
+// again a second later. A reservation is a field in the HASH of its batch, named by an
 // unguessable token: what is not there any more cannot be settled, extended or noted. A call whose reply was lost is sent
 // again under the same number and changes nothing the second time (lane.go).
 //
 // # What is left out, and named
 //
-// Open refuses Cluster, Sentinel and the mode without Lua. Caps, rates and concurrency keys are refused where they are set
-// (queue.LimitationLimits). Three scripts cost more than their share of a very large store, and run rarely: the first use of a
-// view, Configure with another configuration, and Audit look at every line that is not empty.
+// Open refuses Cluster, Sentinel and the mode without Lua. Some scripts cost more than their share of a very large store, and run
+// rarely: the first use of a view, Configure with another configuration, and Audit look at every line that is not empty; the last
+// two, and SetQueue with a cap where none was, at every job that runs.
 package redisq

@@ -1,7 +1,6 @@
 package redisq
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -61,7 +60,7 @@ func (s *Store) Enqueue(ctx context.Context, specs []queue.JobSpec) ([]queue.Enq
 		places := make([]int, 0, min(len(specs)-from, enqueueBatch))
 		for ; from < len(specs) && len(places) < enqueueBatch && c.bytes < enqueueBytes; from++ {
 			spec := &specs[from]
-			if err := cmp.Or(spec.Validate(s.limits), unkeyed(spec)); err != nil {
+			if err := spec.Validate(s.limits); err != nil {
 				outcomes[from] = queue.EnqueueOutcome{Status: queue.EnqueueRejected, Err: err}
 				continue
 			}

@@ -15,11 +15,16 @@ package redisq
 //	jobs:<tenant>, dlq:<tenant>    ZSET  ended jobs, dead jobs by id
 //	key:<tenant>:<key> STRING  idempotency key; unique:<tenant>: HASH of unique keys
 //	window:<tenant>:<key>  STRING  unique key held for a time                    lua/lib/unique.lua
+//	limits             STRING  there once a queue or tenant has had a limit
+//	running, bucket, park, bands:<tq>    caps and rates                             lua/lib/limits.lua
+//	slots:<tq> kwait:<tq>:<key> aside:<tq> asides:<tenant> place:<tq>    concurrency keys   lua/lib/aside.lua
 //	served:<tenant>    HASH    reservations per queue; waiting: and dead: count its scheduled and dead jobs
 //	conf, over:<tenant>  HASH  settings; overridden: SET of tenants with one     lua/lib/settings.lua
 //	views, viewuse     HASH, ZSET  views, and when each was last waited on
 //	T: TP: ten: B: st: Q: QP:  state of the rule per view                        lua/lib/sched.lua
-//	wake:<v>, wake:due LIST    hints for Wait and WaitDue; sleep: until when WaitDue sleeps
+//	wake:*, wake:<queue>  LIST hints for Wait; duty: HASH, who looks at rates          lua/lib/hints.lua
+//	guard, guarded     LIST, STRING  hints that are looked after                  lua/check.lua
+//	timer              LIST    hints for WaitDue; sleep: until when it sleeps
 //	call:<lane>        STRING  last answer to one caller, for ten minutes        lua/lib/base.lua
 //	nlease:<name>      STRING  named lease
 //	rec:<kind>, recs:<kind>    HASH, ZSET  records and their keys
@@ -43,6 +48,8 @@ const (
 	keyWatching = "watching"
 	keyWatch    = "watch:"
 	keyWake     = "wake:"
+	keyTimer    = "timer"
+	keyGuard    = "guard"
 	keyDead     = "dlq:"
 	keyEnded    = "jobs:"
 	keyDelayed  = "delayed:"
@@ -50,6 +57,8 @@ const (
 	keyMessage  = "msg:"
 	keyLines    = "lines:"
 	keyReady    = "ready:"
+	keyAside    = "aside:"
+	keyAsides   = "asides:"
 )
 
 // PrefixDefault begins every key unless the URL or the options name another prefix.

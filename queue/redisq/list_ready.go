@@ -60,6 +60,15 @@ func (l *lister) findLines(ctx context.Context) error {
 			break
 		}
 	}
+	queues, err := l.s.client.SMembers(ctx, l.s.prefix+keyAsides+l.f.Tenant).Result()
+	if err != nil {
+		return l.s.failure(ctx, "smembers", err)
+	}
+	for _, q := range queues {
+		if l.f.Queue == "" || q == l.f.Queue {
+			set[q+":"+bandAside] = true
+		}
+	}
 	for name := range set {
 		l.lines = append(l.lines, name)
 	}
@@ -67,12 +76,31 @@ func (l *lister) findLines(ctx context.Context) error {
 	return nil
 }
 
+// bandAside stands for a band in the name of what is no line, but the ZSET of the jobs of a queue that stepped aside.
+const bandAside = "aside"
+
+func isAside(line string) bool {
+	_, band := bandOf(line)
+	return band == bandAside
+}
+
 func (l *lister) lineKey(line string) string {
 	q, band := bandOf(line)
 	if l.f.Tenant != "default" {
 		q = l.f.Tenant + "/" + q
 	}
+	if band == bandAside {
+		return l.s.prefix + keyAside + q
+	}
 	return l.s.prefix + keyReady + q + ":" + band
+}
+
+// lineRange asks for entries of a line, as LRANGE counts them.
+func (l *lister) lineRange(ctx context.Context, c redis.Cmdable, line string, from, to int64) *redis.StringSliceCmd {
+	if isAside(line) {
+		return c.ZRange(ctx, l.lineKey(line), from, to)
+	}
+	return c.LRange(ctx, l.lineKey(line), from, to)
 }
 
 // readyIDs returns the ids of the ready jobs, in no order; none, and l.sections, when they are too many.
@@ -85,7 +113,11 @@ func (l *lister) readyIDs(ctx context.Context) ([]string, error) {
 	for names := range slices.Chunk(l.lines, lines) {
 		cmds, err := l.s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, name := range names {
-				p.LLen(ctx, l.lineKey(name))
+				if isAside(name) {
+					p.ZCard(ctx, l.lineKey(name))
+				} else {
+					p.LLen(ctx, l.lineKey(name))
+				}
 			}
 			return nil
 		})
@@ -103,7 +135,7 @@ func (l *lister) readyIDs(ctx context.Context) ([]string, error) {
 	for names := range slices.Chunk(l.lines, lines) {
 		cmds, err := l.s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, name := range names {
-				p.LRange(ctx, l.lineKey(name), -2*listReady, -1)
+				l.lineRange(ctx, p, name, -2*listReady, -1)
 			}
 			return nil
 		})
@@ -138,7 +170,7 @@ func (l *lister) ready(ctx context.Context) error {
 func (l *lister) oneLine(ctx context.Context) (over bool, err error) {
 	for {
 		n := int64(min(fetchMost, l.left))
-		entries, err := l.s.client.LRange(ctx, l.lineKey(l.at.line), -l.at.pos-n, -l.at.pos-1).Result()
+		entries, err := l.lineRange(ctx, l.s.client, l.at.line, -l.at.pos-n, -l.at.pos-1).Result()
 		if err != nil {
 			return false, l.s.failure(ctx, "lrange", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,16 +27,20 @@ type Store struct {
 	lanes   *lanes
 	outage  outage
 	blocked blockers
+	guards  blockers
 	watches watches
 
 	listScan, listReady int // bounds of a page, see list.go
 
-	enqueues chan *enqueueCall
-	life     context.Context
-	end      context.CancelCauseFunc
-	workers  sync.WaitGroup
-	closing  sync.Once
-	closeErr error
+	enqueues   chan *enqueueCall
+	life       context.Context
+	end        context.CancelCauseFunc
+	workers    sync.WaitGroup
+	guarding   sync.Once
+	guardDelay time.Duration
+	waits      atomic.Int64 // calls of Wait, to name each
+	closing    sync.Once
+	closeErr   error
 }
 
 var (
@@ -68,10 +73,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{options: c, o: o, prefix: prefix, limits: o.Limits, clock: o.Clock, scripts: scripts, lanes: l,
-		listScan: listScan, listReady: listReady, enqueues: make(chan *enqueueCall, enqueueWaiting)}
+		listScan: listScan, listReady: listReady, guardDelay: guardDelay, enqueues: make(chan *enqueueCall, enqueueWaiting)}
 	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.OnConnect = s.connected
 	s.client = redis.NewClient(c)
+	s.guards.purpose = "guard:"
 	s.watches.init(s)
 	if err := s.probe(ctx); err != nil {
 		s.end(queue.ErrClosed)
@@ -127,7 +133,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 
 // Capabilities implements queue.Queue.
 func (s *Store) Capabilities() queue.Capabilities {
-	return queue.Capabilities{Name: "redis", Durability: s.server.durability, Limitations: []queue.Limitation{queue.LimitationLimits, queue.LimitationListOrder}}
+	return queue.Capabilities{Name: "redis", Durability: s.server.durability, Limitations: []queue.Limitation{queue.LimitationListOrder}}
 }
 
 // Close implements queue.Queue.
@@ -135,6 +141,7 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.end(queue.ErrClosed)
 		s.blocked.close()
+		s.guards.close()
 		s.workers.Wait()
 		s.watches.close()
 		s.closeErr = s.client.Close()

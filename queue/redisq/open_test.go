@@ -44,25 +44,6 @@ func TestDurabilityIsTold(t *testing.T) {
 	}
 }
 
-// Limits are refused, not forgotten.
-func TestLimitsAreRefused(t *testing.T) {
-	t.Parallel()
-	s := open(t, redisq.Options{})
-	spec := mail("a")
-	spec.ConcurrencyKey = "k"
-	if out, err := s.Enqueue(t.Context(), []queue.JobSpec{spec}); err != nil || out[0].Status != queue.EnqueueRejected || !errors.Is(out[0].Err, queue.ErrInvalid) {
-		t.Errorf("a concurrency key: %+v %v", out, err)
-	}
-	one := 1
-	capped := queue.QueueSettings{MaxRunning: &one}
-	if _, err := s.SetQueue(t.Context(), "acme", "mail", queue.QueueChange{Set: capped}); !errors.Is(err, queue.ErrInvalid) {
-		t.Errorf("a cap: %v", err)
-	}
-	if err := s.Configure(t.Context(), queue.Scheduling{Queues: map[string]queue.QueueSettings{"mail": capped}}); !errors.Is(err, queue.ErrInvalid) {
-		t.Errorf("a configured cap: %v", err)
-	}
-}
-
 // A record that cannot be read goes to the dead letters or is passed over, and hurts nobody else.
 func TestDamagedRecord(t *testing.T) {
 	t.Parallel()

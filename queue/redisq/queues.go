@@ -20,19 +20,22 @@ func (s *Store) Configure(ctx context.Context, c queue.Scheduling) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	if err := cmp.Or(c.Validate(), unlimited(c)); err != nil {
+	if err := c.Validate(); err != nil {
 		return err
 	}
-	args := []any{"", packRules(c)}
+	args := []any{flag(hasLimits(c)), "", packRules(c)}
 	for _, name := range slices.Sorted(maps.Keys(c.Queues)) {
 		args = append(args, "q:"+name, packSettings(c.Queues[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tenants)) {
 		args = append(args, "t:"+name, strconv.FormatFloat(c.TenantWeight(name), 'g', -1, 64))
+		if n := c.TenantMaxRunning(name); n > 0 {
+			args = append(args, "m:"+name, n)
+		}
 	}
 	h := sha256.New()
 	for _, a := range args {
-		fmt.Fprintf(h, "%q;", a)
+		fmt.Fprintf(h, "%q;", fmt.Sprint(a))
 	}
 	_, err := s.run(ctx, "configure", append([]any{hex.EncodeToString(h.Sum(nil)[:16])}, args...)...)
 	return err
@@ -68,7 +71,32 @@ func packSettings(q queue.QueueSettings) []byte {
 	if q.Paused != nil {
 		p.b, p.n = packInt(packString(p.b, "x"), flag(*q.Paused)), p.n+1
 	}
+	if q.MaxRunning != nil {
+		p.int("m", int64(*q.MaxRunning))
+	}
+	if q.MaxPerKey != nil {
+		p.int("k", int64(*q.MaxPerKey))
+	}
+	if q.Rate != nil {
+		p.int("r", int64(q.Rate.Count))
+		p.int("rp", q.Rate.Per.Milliseconds())
+	}
 	return p.end()
+}
+
+// hasLimits says whether a configuration has anything that scripts look for only in a store with limits.
+func hasLimits(c queue.Scheduling) bool {
+	for _, q := range c.Queues {
+		if q.MaxRunning != nil || q.MaxPerKey != nil || q.Rate != nil {
+			return true
+		}
+	}
+	for _, t := range c.Tenants {
+		if t.MaxRunning != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func flag(b bool) int64 {
@@ -102,6 +130,15 @@ func unpackSettings(text string) (queue.QueueSettings, error) {
 		on := m.int("x") == 1
 		q.Paused = &on
 	}
+	if n := int(m.int("m")); n > 0 {
+		q.MaxRunning = &n
+	}
+	if n := int(m.int("k")); n > 0 {
+		q.MaxPerKey = &n
+	}
+	if n := int(m.int("r")); n > 0 {
+		q.Rate = &queue.Rate{Count: n, Per: time.Duration(m.int("rp")) * time.Millisecond}
+	}
 	return q, nil
 }
 
@@ -113,7 +150,7 @@ func (s *Store) ListQueues(ctx context.Context, tenant string) ([]queue.QueueInf
 	if err := queue.ValidName("tenant", tenant); err != nil {
 		return nil, err
 	}
-	return s.describe(ctx, tenant, "")
+	return s.describe(ctx, tenant, "", false)
 }
 
 // GetQueue implements queue.Queues.
@@ -124,7 +161,7 @@ func (s *Store) GetQueue(ctx context.Context, tenant, name string) (queue.QueueI
 	if queue.ValidName("tenant", tenant) != nil || queue.ValidName("queue", name) != nil {
 		return queue.QueueInfo{}, queue.ErrNotFound
 	}
-	infos, err := s.describe(ctx, tenant, name)
+	infos, err := s.describe(ctx, tenant, name, false)
 	if err != nil {
 		return queue.QueueInfo{}, err
 	}
@@ -139,11 +176,11 @@ func (s *Store) SetQueue(ctx context.Context, tenant, name string, c queue.Queue
 	if err := s.enter(ctx); err != nil {
 		return queue.QueueInfo{}, err
 	}
-	if err := cmp.Or(queue.ValidName("tenant", tenant), queue.ValidName("queue", name), c.Validate(), unlimitedQueue("", c.Set)); err != nil {
+	if err := cmp.Or(queue.ValidName("tenant", tenant), queue.ValidName("queue", name), c.Validate()); err != nil {
 		return queue.QueueInfo{}, err
 	}
-	args := []any{tenant, name, "", "", ""}
-	for i, clear := range []bool{c.ClearWeight, c.ClearPriority, c.ClearPaused} {
+	args := []any{tenant, name, "", "", "", "", "", "", ""}
+	for i, clear := range []bool{c.ClearWeight, c.ClearPriority, c.ClearPaused, c.ClearMaxRunning, c.ClearMaxPerKey, c.ClearRate, c.ClearRate} {
 		if clear {
 			args[2+i] = "-"
 		}
@@ -157,28 +194,40 @@ func (s *Store) SetQueue(ctx context.Context, tenant, name string, c queue.Queue
 	if p := c.Set.Paused; p != nil {
 		args[4] = flag(*p)
 	}
+	if n := c.Set.MaxRunning; n != nil {
+		args[5] = *n
+	}
+	if n := c.Set.MaxPerKey; n != nil {
+		args[6] = *n
+	}
+	if r := c.Set.Rate; r != nil {
+		args[7], args[8] = r.Count, r.Per.Milliseconds()
+	}
 	if _, err := s.run(ctx, "setqueue", args...); err != nil {
 		return queue.QueueInfo{}, err
 	}
-	infos, err := s.describe(ctx, tenant, name)
+	infos, err := s.describe(ctx, tenant, name, true)
 	if err != nil {
 		return queue.QueueInfo{}, err
-	}
-	if len(infos) == 0 { // the change left nothing that would keep it
-		e := queue.Effective(queue.QueueSettings{}, queue.QueueSettings{})
-		return queue.QueueInfo{Tenant: tenant, Name: name, Weight: e.Weight, Priority: e.Priority, Paused: e.Paused, MaxPerKey: e.MaxPerKey}, nil
 	}
 	return infos[0], nil
 }
 
-// describe returns the queues of a tenant, or one of them.
-func (s *Store) describe(ctx context.Context, tenant, name string) ([]queue.QueueInfo, error) {
-	v, err := s.run(ctx, "queues", tenant, name)
+// queueFields is how many values lua/queues.lua returns per queue.
+const queueFields = 10
+
+var waitOfLetter = map[string]queue.WaitCode{
+	"p": queue.WaitPaused, "m": queue.WaitMaxRunning, "t": queue.WaitTenantMaxRunning, "r": queue.WaitRate,
+}
+
+// describe returns the queues of a tenant, or one of them; always: also when there is none of that name.
+func (s *Store) describe(ctx context.Context, tenant, name string, always bool) ([]queue.QueueInfo, error) {
+	v, err := s.run(ctx, "queues", tenant, name, flag(always))
 	if err != nil {
 		return nil, err
 	}
 	list, err := asList(v)
-	if err != nil || len(list)%9 != 0 {
+	if err != nil || len(list)%queueFields != 0 {
 		return nil, fmt.Errorf("%w: redis described queues with %d values", queue.ErrUnavailable, len(list))
 	}
 	now, err := s.Now(ctx)
@@ -186,7 +235,7 @@ func (s *Store) describe(ctx context.Context, tenant, name string) ([]queue.Queu
 		return nil, err
 	}
 	var infos []queue.QueueInfo
-	for k := 0; k < len(list); k += 9 {
+	for k := 0; k < len(list); k += queueFields {
 		number := func(i int) int64 {
 			n, _ := strconv.ParseInt(asString(list[k+i]), 10, 64)
 			return n
@@ -201,11 +250,9 @@ func (s *Store) describe(ctx context.Context, tenant, name string) ([]queue.Queu
 		}
 		e := queue.Effective(override, template)
 		info := queue.QueueInfo{
-			Tenant: tenant, Name: asString(list[k]), Weight: e.Weight, Priority: e.Priority, Paused: e.Paused, MaxPerKey: e.MaxPerKey, Override: override,
+			Tenant: tenant, Name: asString(list[k]), Weight: e.Weight, Priority: e.Priority, Paused: e.Paused,
+			MaxRunning: e.MaxRunning, MaxPerKey: e.MaxPerKey, Rate: e.Rate, Override: override, Waiting: waitOfLetter[asString(list[k+9])],
 			Served: max(number(3), 0), Scheduled: number(4), Ready: number(5), Running: number(6), Dead: number(7),
-		}
-		if e.Paused {
-			info.Waiting = queue.WaitPaused
 		}
 		if oldest := oldest(asString(list[k+8])); !oldest.IsZero() {
 			info.OldestAge = max(now.Sub(oldest), 0)

@@ -33,7 +33,8 @@ func TestR2TwoQueues(t *testing.T) {
 		{"8.2.6 the count is of the store", 3, countOfTheStore},
 		{"8.2.6 the count begins when somebody is passed over", 3, countFromPassing},
 		{"8.2.7 workers on different queues", 0, differentQueues},
-		{"8.2.7 workers on different queues, who reserves first", 0, differentQueuesRace},
+		{"8.2.7 a worker of all queues beside one that names them", 0, allAndNamed},
+		{"queues with odd names", 0, oddNames},
 	} {
 		t.Run(s.section, func(t *testing.T) {
 			t.Parallel()
@@ -215,14 +216,12 @@ func countFromPassing(k *crew) {
 	}
 }
 
-// Who listens to other queues blocks on another line of hints, and a job sends one hint to each line it may be taken from. So one
-// job wakes one worker per set of queues, where in the notes it wakes one: the other wakes in vain, and goes to the tail. When
-// they reserve in the order in which they have waited, everybody gets what the notes say.
+// Workers that name different queues wait in one line per queue: a job wakes the one that has waited longest of all who name its queue.
 func differentQueues(k *crew) {
 	k.startOne("W1", true, vip)
 	k.startOne("W2", true, normal)
 	k.startOne("W3", true, vip, normal)
-	for i, s := range []struct {
+	for _, s := range []struct {
 		queue string
 		label int
 		takes string
@@ -230,57 +229,62 @@ func differentQueues(k *crew) {
 	}{
 		{vip, 101, "W1", []string{"W2", "W3"}},
 		{normal, 201, "W2", []string{"W3"}},
+		{vip, 102, "W3", nil},
 	} {
 		k.push(s.queue, s.label)
-		k.bothWoke(s.takes, "W3")
+		k.sees(s.takes, woken)
+		k.waiting(s.left, 0, 1)
 		k.release(s.takes)
 		k.takes(s.takes, s.label)
-		k.release("W3")
-		k.waits("W3")
-		k.waiting(s.left, int64(i+1), 0)
+		k.waiting(s.left, 0, 0)
 	}
-	k.push(vip, 102)
-	k.sees("W3", woken)
-	k.release("W3")
-	k.takes("W3", 102)
-	k.waiting(nil, 2, 0)
-	// Nobody listens to a queue in vain: each still gets its own.
-	for _, w := range names(1, 3) {
+	// Nobody listens to a queue in vain, and who has waited longest is first in each.
+	for _, w := range []string{"W3", "W1", "W2"} {
 		k.goesWaiting(w)
 	}
 	k.push(normal, 202)
-	k.bothWoke("W2", "W3")
-	k.waiting([]string{"W1"}, 2, 1)
+	k.sees("W3", woken)
+	k.push(vip, 103)
+	k.sees("W1", woken)
+	k.waiting([]string{"W2"}, 0, 2)
+	k.release("W1")
+	k.takes("W1", 103)
+	k.release("W3")
+	k.takes("W3", 202)
+	k.waiting([]string{"W2"}, 0, 0)
 }
 
-// The other order: W3 reserves first. One worker gets the job, one wakes in vain; a vip job never reaches W2, a normal one never W1.
-func differentQueuesRace(k *crew) {
-	k.startOne("W1", true, vip)
-	k.startOne("W2", true, normal)
-	k.startOne("W3", true, vip, normal)
+// A worker of all queues waits in a line of its own, for it need not know them: a job wakes it and one of those that name its queue. One
+// of the two wakes in vain, and goes to the tail.
+func allAndNamed(k *crew) {
+	k.startOne("W1", true)
+	k.startOne("W2", true, vip, normal)
 	k.push(vip, 101)
-	k.bothWoke("W1", "W3")
-	k.release("W3")
-	k.takes("W3", 101)
+	k.bothWoke("W1", "W2")
 	k.release("W1")
-	k.waits("W1")
-	k.waiting(names(1, 2), 1, 0)
-	k.push(vip, 102)
-	k.sees("W1", woken)
-	k.release("W1")
-	k.takes("W1", 102)
-	k.waiting(names(2, 2), 1, 0)
-	k.push(vip, 103)
-	k.waiting(names(2, 2), 1, 1)
+	k.takes("W1", 101)
+	k.release("W2")
+	k.waits("W2")
+	k.waiting([]string{"W2"}, 1, 0)
 	k.push(normal, 201)
 	k.sees("W2", woken)
 	k.release("W2")
 	k.takes("W2", 201)
-	k.waiting(nil, 1, 1)
-	k.finish("W2")
-	k.waits("W2")
-	k.finish("W3")
-	k.takes("W3", 103)
+	k.waiting(nil, 1, 0)
+}
+
+// Names that mean something elsewhere are queues like any other.
+func oddNames(k *crew) {
+	for i, q := range []string{"due", "guard", "timer", "0"} {
+		w := fmt.Sprint("W", i+1)
+		k.startOne(w, false, q)
+		k.waiting([]string{w}, 0, int64(i))
+		k.push("other", i)
+		k.waiting([]string{w}, 0, int64(i+1))
+		k.push(q, 100+i)
+		k.takes(w, 100+i)
+		k.waiting(nil, 0, int64(i+1))
+	}
 }
 
 // bothWoke checks that two workers woke, in whatever order.

@@ -1,10 +1,14 @@
 package redisq_test
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/redisq"
 )
 
 const task = "task" // the queue that the notes call task:queue
@@ -27,6 +31,9 @@ func TestR2OneQueue(t *testing.T) {
 		{"8.1.8 a worker joins, one is killed", joinAndKill},
 		{"8.1.8 a worker stops", joinAndStop},
 		{"8.1.8 a worker dies between wake and reservation", deadAfterWake},
+		{"8.1.8 a process dies between wake and reservation", processDiesAfterWake},
+		{"8.1.8 three workers die between wake and reservation", allDeadAfterWake},
+		{"8.1.8 a worker gives up while it is woken", givenUp},
 		{"8.1.9 time line, one queue", oneQueueTimeline},
 	} {
 		t.Run(s.section, func(t *testing.T) {
@@ -161,7 +168,7 @@ func moreWorkers(k *crew) {
 func joinAndKill(k *crew) {
 	k.startOne("W1", false, task)
 	k.startOne("W2", false, task)
-	kill := k.startProcess("W3")
+	kill, _ := k.startProcess("W3")
 	k.startOne("W4", false, task)
 	k.startOne("W5", false, task)
 	k.startOne("W6", false, task)
@@ -183,22 +190,96 @@ func joinAndStop(k *crew) {
 	k.order(task, "W2", "W4", "W5", "W6")
 }
 
-// In the notes an element that was handed to a worker dies with it. A hint may be lost in the same moment, the job is not: it stays
-// ready, for the next worker that looks, and in its place before younger jobs.
+// In the notes an element that was handed to a worker dies with it. A hint may be lost in the same moment, the job is not: a second
+// later the next worker is woken for it, and it is served before younger jobs.
 func deadAfterWake(k *crew) {
+	k.guardDelay = 50 * time.Millisecond
 	k.startOne("W1", true, task)
 	k.startOne("W2", false, task)
 	k.startOne("W3", false, task)
 	k.push(task, 6)
 	k.sees("W1", woken)
 	k.stop("W1")
-	k.waiting([]string{"W2", "W3"}, 0, 1)
-	k.push(task, 7) // one more job, one more wake
 	k.takes("W2", 6)
-	k.waiting([]string{"W3"}, 0, 1)
+	k.waiting([]string{"W3"}, k.vain(), 0)
+	k.push(task, 7)
+	k.takes("W3", 7)
 	k.finish("W2")
-	k.takes("W2", 7)
+	k.waits("W2")
+	k.order(task, "W2")
+}
+
+// The same with a process that ends, and with it its connections, the moment it is woken.
+func processDiesAfterWake(k *crew) {
+	k.guardDelay = 50 * time.Millisecond
+	_, ended := k.startProcess("W1")
+	k.startOne("W2", false, task)
+	k.startOne("W3", false, task)
+	k.push(task, 6)
+	ended()
+	k.takes("W2", 6)
 	k.waiting([]string{"W3"}, 0, 0)
+}
+
+// All that were woken die: each of their jobs is served all the same.
+func allDeadAfterWake(k *crew) {
+	k.guardDelay = 50 * time.Millisecond
+	for _, w := range names(1, 3) {
+		k.startOne(w, true, task)
+	}
+	for _, w := range names(4, 6) {
+		k.startOne(w, false, task)
+	}
+	k.push(task, 6, 7, 8)
+	for range 3 {
+		if e := k.next(); e.what != woken {
+			k.t.Fatalf("%s: %s; want W1, W2 and W3 woken", e.worker, e.what)
+		}
+	}
+	for _, w := range names(1, 3) {
+		k.stop(w)
+	}
+	k.take(names(4, 6), 6, 7, 8)
+}
+
+// A worker that gives up while a hint is on its way to it passes that on.
+func givenUp(k *crew) {
+	for _, w := range names(1, 2) {
+		k.startOne(w, false, task)
+	}
+	ctx, cancel := context.WithCancel(k.t.Context())
+	s := open(k.t, redisq.Options{URL: k.url})
+	s.SetGuardDelay(never)
+	for label := range 20 {
+		done := make(chan error, 1)
+		go func() { done <- s.Wait(ctx, queue.View{Queues: []string{task}}) }()
+		k.push(task, label)
+		cancel()
+		if err := <-done; err == nil { // it was woken before it could give up
+			jobs, err := s.Reserve(k.t.Context(), queue.ReserveParams{Worker: "w", View: queue.View{Queues: []string{task}}, Max: 1, Lease: time.Minute})
+			if err != nil {
+				k.t.Fatal(err)
+			}
+			ctx, cancel = context.WithCancel(k.t.Context())
+			if len(jobs) == 0 { // another had been woken as well
+				e := k.next()
+				k.goesWaiting(e.worker)
+				continue
+			}
+			if out, err := s.Settle(k.t.Context(), []queue.Settlement{{Ref: ref(jobs[0]), Verb: queue.VerbAck}}); err != nil || out[0].Status != queue.SettleOK {
+				k.t.Fatalf("Settle = %+v, %v", out, err)
+			}
+			continue
+		}
+		e := k.next()
+		if e.what != strconv.Itoa(label) {
+			k.t.Fatalf("%s: %s; want job %d", e.worker, e.what, label)
+		}
+		k.finish(e.worker)
+		k.waits(e.worker)
+		ctx, cancel = context.WithCancel(k.t.Context())
+	}
+	cancel()
 }
 
 func (k *crew) stop(name string) {

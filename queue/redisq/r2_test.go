@@ -47,6 +47,8 @@ type crew struct {
 	events   chan seen
 	loops    sync.WaitGroup
 	workers  map[string]*worker
+
+	guardDelay time.Duration // of the workers started from now on
 }
 
 // worker reserves one job at a time, and waits while there is none.
@@ -65,7 +67,7 @@ func newCrew(t *testing.T, c queue.Scheduling) *crew {
 	at := shared.URL(t)
 	_, id, _ := strings.Cut(at, "prefix=")
 	k := &crew{t: t, url: at, id: id, producer: open(t, redisq.Options{URL: at}), admin: client(t, shared.Server(t).Addr()),
-		events: make(chan seen, 100), workers: map[string]*worker{}}
+		events: make(chan seen, 100), workers: map[string]*worker{}, guardDelay: never}
 	if err := k.producer.Configure(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +88,15 @@ func (k *crew) urlOf(name string) string {
 	return k.url + "&client_name=" + url.QueryEscape(k.id+name)
 }
 
+// never is a delay that does not end in a test: a worker that takes its time between wake and Reserve is not taken for dead.
+const never = time.Hour
+
 // startOne starts a worker that listens to queues, and returns when it waits: the order of starts is the order of waiting.
 func (k *crew) startOne(name string, gated bool, queues ...string) {
 	k.t.Helper()
 	w := &worker{name: name, store: open(k.t, redisq.Options{URL: k.urlOf(name)}), view: queue.View{Queues: queues}, gated: gated,
 		gate: make(chan struct{}), finish: make(chan struct{})}
+	w.store.SetGuardDelay(k.guardDelay)
 	k.workers[name] = w
 	k.loops.Go(func() {
 		if err := k.work(k.t.Context(), w); err != nil && k.t.Context().Err() == nil && !errors.Is(err, queue.ErrClosed) {
@@ -241,8 +247,9 @@ func runWaiter() {
 	os.Exit(1)
 }
 
-// startProcess starts a worker of the queue task in a process of its own and returns what kills it as kill -9 does.
-func (k *crew) startProcess(name string) (kill func()) {
+// startProcess starts a worker of the queue task in a process of its own, which ends as soon as it is woken. It returns what kills it as
+// kill -9 does, and what waits for its end.
+func (k *crew) startProcess(name string) (kill, ended func()) {
 	k.t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), waiterEnv+"="+k.urlOf(name))
@@ -254,9 +261,13 @@ func (k *crew) startProcess(name string) (kill func()) {
 		if err := cmd.Process.Kill(); err != nil {
 			k.t.Errorf("%s: it had ended by itself: %v", name, err)
 		}
-		_ = cmd.Wait() // "signal: killed"
+		ended()
 	})
-	k.t.Cleanup(kill)
+	ended = sync.OnceFunc(func() { _ = cmd.Wait() }) // "exit status 1"
+	k.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		ended()
+	})
 	k.waits(name)
-	return kill
+	return kill, ended
 }

@@ -22,13 +22,16 @@ func (s *Store) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Jo
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.run(ctx, "reserve", string(token), p.Worker, viewName(p.View), min(p.Max, reserveMax), p.MaxBytes, ceilMillis(p.Lease))
+	v, err := s.run(ctx, "reserve", string(token), p.Worker, viewName(p.View), min(p.Max, reserveMax), p.MaxBytes, ceilMillis(p.Lease), queue.AsideMax)
 	if err != nil {
 		return nil, err
 	}
 	list, err := asList(v)
 	if err != nil || len(list) < 2 || len(list)%2 != 0 {
 		return nil, fmt.Errorf("%w: redis answered a reservation with %d values", queue.ErrUnavailable, len(list))
+	}
+	if len(list) == 2 { // no job
+		return nil, nil
 	}
 	at, until := millis(asInt(list[0])), millis(asInt(list[1]))
 	jobs := make([]*queue.Job, 0, (len(list)-2)/2)

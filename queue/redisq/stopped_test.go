@@ -18,7 +18,7 @@ import (
 func TestStoppedRedis(t *testing.T) {
 	t.Parallel()
 	server := own(t)
-	s := open(t, redisq.Options{URL: server.URL("x:") + "&read_timeout=200ms"})
+	s := open(t, redisq.Options{URL: server.URL("x:") + "&read_timeout=200ms&client_name=" + hostName})
 	admin := client(t, server.Addr())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	waited := make(chan error, 1)

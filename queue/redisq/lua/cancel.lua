@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Cancels a job. ARGV: lane, number, tenant, id.
 -- Returns 'N' (not found), 'K' (done, or running and marked), 'X' (was cancelled already), or the letter of the ended state.
---@include settings sched lines record batch
+--@include settings sched lines aside record batch
 local lane, number = ARGV[2], tonumber(ARGV[3])
 local before = answered(lane, number)
 if before then return before end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Removes a job that does not run, with its idempotency key. ARGV: lane, number, tenant, id.
 -- Returns 'N' (not found), 'r' (it runs) or 'K'.
---@include settings sched lines record batch unique
+--@include settings sched lines aside record batch unique
 local lane, number = ARGV[2], tonumber(ARGV[3])
 local before = answered(lane, number)
 if before then return before end

@@ -12,7 +12,7 @@ for s, age in pairs({S = c.done, C = c.done, E = c.done, D = c.dead}) do
   if z[2] then first = math.min(first, tonumber(z[2]) + age) end
 end
 if first <= now then return 0 end
-call('DEL', P .. 'wake:due')
+call('DEL', P .. 'timer')
 if first == math.huge then
   call('DEL', P .. 'sleep')
   return -1

@@ -2,7 +2,7 @@
 -- Does what time makes due, a bounded amount per call: expire, promote, reap, retain, in this order.
 -- ARGV: most jobs per step, 1 when the store had been away, run id of the server or '' (a new one means it was away too).
 -- Returns {promoted, reaped, expired, retained, 1 when there is more}.
---@include settings sched lines record batch
+--@include settings sched lines views aside record batch
 local most, gap, run = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 if run ~= '' and call('HGET', P .. 'count', 'run') ~= run then
   gap = gap or call('HEXISTS', P .. 'count', 'run') == 1

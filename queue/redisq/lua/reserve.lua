@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
 -- Takes jobs by the rule, job by job, under one lease.
--- ARGV: token, worker, view ('*' or ',a,b,'), most jobs, most bytes of payload (0 = no limit), lease in ms.
--- Returns {start, end of the leases, id, record, id, record, …}.
---@include settings sched lines record batch ordered pick flush
-local tok, worker, max, maxbytes, lease = ARGV[2], ARGV[3], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+-- ARGV: token, worker, view ('*' or ',a,b,'), most jobs, most bytes of payload (0 = no limit), lease in ms, most
+-- jobs that step aside.
+-- Returns {start, end of the leases, id, record, id, record, …}; without a job {start, start}.
+--@include settings sched lines views aside record batch ordered pick flush take
+local tok, worker, lease = ARGV[2], ARGV[3], tonumber(ARGV[7])
 local bkey = P .. 'b:' .. tok
 local again = header(tok)
 if again then -- the reply was lost: the same batch
@@ -17,70 +18,57 @@ if again then -- the reply was lost: the same batch
 end
 local v, toomany = view(ARGV[4])
 if not v then return toomany end
-openview(v, max)
-
 local guard = conf().guard
-local expiring = #call('ZRANGEBYSCORE', P .. 'expiry', '-inf', now, 'LIMIT', 0, 1) > 0
-local taken, from, bytes, exact = {}, {}, 0, false
-local function payload(e) return load(string.sub(e, 1, 26)).z or 0 end
-
--- fits reports whether one more job stays within the limit. Size classes bound the sum from above; only when that is not
--- enough the exact sizes are read.
-local function fits(e)
-  if maxbytes == 0 then return true end
-  local most = 64 * 2 ^ (string.byte(e, 27) - 97)
-  if not exact then
-    if bytes + most <= maxbytes then
-      bytes = bytes + most
-      return true
-    end
-    exact, bytes = true, 0
-    for _, old in ipairs(taken) do bytes = bytes + payload(old) end
-  end
-  local size = payload(e)
-  if #taken > 0 and bytes + size > maxbytes then return false end
-  bytes = bytes + size
-  return true
-end
-
--- expired drops a job whose time is over before it ever started.
-local function expired(e)
-  local id = string.sub(e, 1, 26)
-  local at = call('ZSCORE', P .. 'expiry', id)
-  if not at or now < tonumber(at) then return false end
-  call('ZREM', P .. 'expiry', id)
-  finish(id, load(id), 'E')
-  return true
-end
+opentake(v, tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[8]))
 
 while #taken < max do
   local c = choose(guard)
   if not c then break end
-  local l = c.l
-  local want = 1
-  if #taken == 0 and max > 1 and not expiring and single(c) then want = max end
-  local popped = call('LPOP', l.key, want) or {}
-  local n, stop = 0, false
-  for k = 1, #popped do
-    if expiring and expired(popped[k]) then l.len = l.len - 1
-    elseif fits(popped[k]) then
-      n = n + 1
-      l.len = l.len - 1
-      taken[#taken + 1] = popped[k]
-      from[#taken] = l.t
-    else
-      for i = #popped, k, -1 do call('LPUSH', l.key, popped[i]) end
-      stop = true
-      break
+  local l, s = c.l, limit and settings(c.l.t, c.l.q)
+  if limit and (held(l.t, l.q, s) or tenantfull(l.t)) then -- by a count that the audit will put right
+    call('SADD', P .. 'bands:' .. tq(l.t, l.q), l.b)
+    reopen(l, s, held(l.t, l.q, s), tenantfull(l.t))
+  else
+    local want = most(c, s)
+    local popped = call('LPOP', l.key, want) or {}
+    local n, stop, back = 0, false, nil
+    for k = 1, #popped do
+      local e = popped[k]
+      local dropped, slots = expiring and expired(e), nil
+      if not dropped then slots = keyed(l, e) end
+      local wait = slots and slots.run >= settings(l.t, l.q).k
+      if dropped or wait and aside < asidemost or not wait and fits(e) then l.len = l.len - 1
+      else
+        for i = #popped, k, -1 do call('LPUSH', l.key, popped[i]) end
+        stop = true
+        break
+      end
+      if dropped then back = dropped.back
+      elseif wait then
+        aside = aside + 1
+        stepaside(slots, l.b, e)
+      else
+        n = n + 1
+        start(l, s, e, slots)
+      end
     end
+    local queueout, tenantout
+    if back then comeback(l, back)
+    else
+      if n > 0 then charge(c, n, l.len) elseif l.len <= 0 then skip(c) end
+      if limit and n > 0 then queueout, tenantout = started(l.t, l.q, s, n) end
+      if queueout or tenantout then reopen(l, s, queueout, tenantout) end
+    end
+    if stop or want > 1 and l.len <= 0 then break end
   end
-  if n > 0 then charge(c, n, l.len) elseif l.len <= 0 then skip(c) end
-  if stop or want > 1 then break end
 end
 flushview()
 
 local n = #taken
-if n == 0 then return {now, now} end
+if n == 0 then
+  wake()
+  return {now, now}
+end
 local u, msg, sub, list, keys = now + lease, P .. 'msg:', string.sub, {}, {}
 for k = 1, n do
   local id = sub(taken[k], 1, 26)
@@ -91,13 +79,14 @@ local out, set, at, place, tenants, ordinal, o, t = {now, u}, {'', ''}, 2, 0, {}
 for k = 1, n do
   local id, record = list[k], records[k]
   if record then
-    local flag = sub(taken[k], 28)
-    if flag == 'x' then
+    local flag = sub(taken[k], 28, 28)
+    if flag == 'x' or flag == 'k' then
       local j = load(id)
       if j.x and not j.st then call('ZREM', P .. 'expiry', id) end
       if j.us == 1 then freeunique(id, j) end
       flag = 's'
     end
+    if counted[k] then flag = 's' end
     place = place + 1
     if from[k] ~= t then
       t = from[k]
@@ -111,8 +100,10 @@ for k = 1, n do
     out[at + 1], out[at + 2] = id, record
     at = at + 2
     if watched ~= false then touch(id) end
+  elseif counted[k] then freed(from[k], counted[k]) -- its record is gone
   end
 end
+wake()
 set[2] = cmsgpack.pack({s = now, u = u, w = worker, n = call('HINCRBY', P .. 'count', 'batches', 1), l = lease, t = tenants, pad = string.rep('.', 64)})
 call('HSET', bkey, unpack(set))
 call('ZADD', P .. 'leases', u, tok)

@@ -15,7 +15,7 @@ local unpack, byte, ARGV = unpack, string.byte, ARGV
 local full
 local function rest()
   if full then return full end
-  --@include sched lines record batch
+  --@include sched lines aside record batch
   local verbs = {[97] = 'ack', [65] = 'ack', [110] = 'nack', [100] = 'dead', [102] = 'defer', [121] = 'yield', [114] = 'release', [99] = 'crash'}
   local front = {}
   full = {

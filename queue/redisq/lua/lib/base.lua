@@ -9,6 +9,7 @@ if not now then
 end
 
 -- The default tenant has R1's keys (ready:<queue>), the others name themselves (ready:<tenant>/<queue>).
+local function tq(t, q) return t == 'default' and q or t .. '/' .. q end
 local function readykey(t, q, b)
   if t == 'default' then return P .. 'ready:' .. q .. ':' .. b end
   return P .. 'ready:' .. t .. '/' .. q .. ':' .. b
@@ -57,6 +58,6 @@ local function due(at)
   if at < sleeping then
     sleeping = at
     call('SET', P .. 'sleep', string.format('%.0f', at))
-    if call('LLEN', P .. 'wake:due') == 0 then call('RPUSH', P .. 'wake:due', '1') end
+    if call('LLEN', P .. 'timer') == 0 then call('RPUSH', P .. 'timer', '1') end
   end
 end

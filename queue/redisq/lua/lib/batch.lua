@@ -21,6 +21,7 @@ local function settle(id, h, r, verb, i)
   local j = load(id)
   if not j then return 'L' end
   if j.err then return j end
+  freed(j.t, j.q, j.k)
   local a, run = (j.a or 0) + 1, j.r or 1
   local note = {r = run, a = a, o = outcomes[verb], s = h.s, d = i.d, f = i.f, p = i.p, w = h.w, hr = i.hr, hv = i.hv}
   local cancelled = r.c and verb ~= 'ack' and verb ~= 'dead'
@@ -59,6 +60,7 @@ local function settle(id, h, r, verb, i)
     finish(id, j, 'D')
     return 'D'
   end
+  j.fk = not j.k and call('EXISTS', P .. 'place:' .. tq(j.t, j.q)) == 1 and 1 or nil
   save(id, j)
   return 'R', {id = id, n = h.n, place = r.place, t = j.t, q = j.q, e = entry(id, j)}
 end
@@ -81,6 +83,7 @@ local function tofront(block)
   end
   for _, k in ipairs(order) do
     local l = lines[k]
+    fronts(l.f.t, l.f.q, l.entries)
     put('LPUSH', l.f.t, l.f.q, band[l.f.id], l.entries)
   end
   for _, f in ipairs(block) do touch(f.id) end

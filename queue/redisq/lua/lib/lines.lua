@@ -1,29 +1,8 @@
+--@include hints
 -- Lines of ready jobs: a LIST per (tenant, queue, band) of entries: the 26 characters of an id, one for the size of the payload,
--- one for what the job needs when it starts or ends ('p' nothing, 's' its record, 'x' its record at the start also).
+-- one for what the job needs when it starts or ends ('p' nothing, 's' its record, 'x' its record at the start also, 'k' what
+-- aside.lua knows of it too).
 -- lines:<tenant> is the SET of the '<queue>:<band>' that are not empty, tenants the SET of all tenants ever seen.
-local hints = {}
-
--- hint notes that n jobs of a queue became ready.
-local function hint(q, n)
-  for _, v in ipairs(views()) do
-    if inview(v, q) then hints[v.id] = (hints[v.id] or 0) + n end
-  end
-end
-
--- wake sends the hints: no line gets longer than 64, for they only say that it is worth looking.
-local function wake()
-  for v, n in pairs(hints) do
-    local key = P .. 'wake:' .. v
-    n = math.min(n, 64 - call('LLEN', key))
-    if n > 0 then
-      local tokens = {}
-      for i = 1, n do tokens[i] = '1' end
-      call('RPUSH', key, unpack(tokens))
-    end
-  end
-  hints = {}
-end
-
 local function compete(t, q, b, s)
   for _, v in ipairs(views()) do
     if inview(v, q) then join(v.id, t, q, b, s.w) end
@@ -41,6 +20,14 @@ local function used(t, q)
   if call('HSETNX', P .. 'served:' .. t, q, 0) == 1 then call('SADD', P .. 'tenants', t) end
 end
 
+-- heldback notes when a queue with jobs that is held back comes back by itself.
+local function heldback(t, q, s)
+  local from = s.r and ratefrom(t, q, s)
+  if not from or from <= now then return end
+  call('ZADD', P .. 'park', from, t .. '/' .. q)
+  if s.x == 0 and not queuefull(t, q, s) then look(q, from) end
+end
+
 -- put adds entries to a line; cmd is RPUSH (tail) or LPUSH (front, the last argument foremost).
 local function put(cmd, t, q, b, entries)
   local key, n = readykey(t, q, b), #entries
@@ -55,21 +42,47 @@ local function put(cmd, t, q, b, entries)
     call('SADD', P .. 'lines:' .. t, q .. ':' .. b)
     used(t, q)
     local s = settings(t, q)
-    if s.x == 1 then return end
+    if s.m or s.r then call('SADD', P .. 'bands:' .. tq(t, q), b) end
+    if held(t, q, s) then return heldback(t, q, s) end
     compete(t, q, b, s)
+  elseif limited() then
+    local s = settings(t, q)
+    if held(t, q, s) then return heldback(t, q, s) end
   end
-  hint(q, n)
+  hint(t, q, n)
 end
 
 local function emptied(t, q, b)
   call('SREM', P .. 'lines:' .. t, q .. ':' .. b)
+  if limited() then call('SREM', P .. 'bands:' .. tq(t, q), b) end
   vanish(t, q, b)
 end
 
--- takeout removes one waiting job from its line.
-local function takeout(t, q, b, entry)
-  local key = readykey(t, q, b)
-  if call('LREM', key, 1, entry) > 0 and call('EXISTS', key) == 0 then emptied(t, q, b) end
+-- hold lets a queue leave that has reached a limit. release lets it join when it may, n jobs of it having become possible, and
+-- returns how many are ready.
+local function hold(t, q, s)
+  for _, b in ipairs(call('SMEMBERS', P .. 'bands:' .. tq(t, q))) do vanish(t, q, b) end
+  if s.r then heldback(t, q, s) end
+end
+local function release(t, q, s, n)
+  if held(t, q, s) then return 0 end
+  local ready = 0
+  for _, b in ipairs(call('SMEMBERS', P .. 'bands:' .. tq(t, q))) do
+    compete(t, q, b, s)
+    ready = ready + call('LLEN', readykey(t, q, b))
+  end
+  hint(t, q, math.min(n, ready))
+  return ready
+end
+
+-- openrates lets the queues join whose rates allow a job by now: a thousand per call, of more the rest at the next.
+local function openrates()
+  if not limited() then return end
+  for _, k in ipairs(call('ZRANGEBYSCORE', P .. 'park', '-inf', now, 'LIMIT', 0, 1000)) do
+    call('ZREM', P .. 'park', k)
+    local t, q = string.match(k, '^(.*)/(.*)$')
+    release(t, q, settings(t, q), math.huge)
+  end
 end
 
 -- linesof calls f for the lines of one tenant, eachline for those of all.
@@ -86,52 +99,16 @@ end
 -- refresh brings a line to the settings of its queue after they changed.
 local function refresh(t, q, b)
   local s = settings(t, q)
-  if s.x == 1 then return vanish(t, q, b) end
+  if s.m or s.r then call('SADD', P .. 'bands:' .. tq(t, q), b) end
+  if held(t, q, s) then
+    heldback(t, q, s)
+    return vanish(t, q, b)
+  end
   compete(t, q, b, s)
   for _, v in ipairs(views()) do
     if inview(v, q) then
       reweigh(P .. 'st:' .. v.id .. ':' .. t, b .. ':' .. q, P .. 'Q:' .. v.id .. ':' .. t .. ':' .. b, q, s.w)
     end
   end
-  hint(q, call('LLEN', readykey(t, q, b)))
-end
-
--- view returns the id of a view, made and filled at its first use; nil and an error when there are too many: each costs every change
--- of a line its share.
-local viewmost = 64
-local function view(name)
-  local id = call('HGET', P .. 'views', name)
-  if id then return id end
-  if call('HLEN', P .. 'views') >= viewmost then
-    return nil, redis.error_reply('VIEWS ' .. viewmost .. ' different sets of queues are subscribed to already')
-  end
-  id = tostring(call('HINCRBY', P .. 'count', 'views', 1))
-  call('HSET', P .. 'views', name, id)
-  viewlist = nil
-  local v = {id = id, names = name ~= '*' and name or nil}
-  eachline(function(t, q, b)
-    local s = settings(t, q)
-    if s.x == 0 and inview(v, q) then join(id, t, q, b, s.w) end
-  end)
-  return id
-end
-
--- dropview forgets a view that nobody has waited on for long: it is made again when it is needed.
-local function dropview(id)
-  for _, v in ipairs(views()) do
-    if v.id == id then call('HDEL', P .. 'views', v.names or '*') end
-  end
-  viewlist = nil
-  for _, t in ipairs(call('SMEMBERS', P .. 'tenants')) do
-    local own = ':' .. id .. ':' .. t
-    for _, f in ipairs(call('HKEYS', P .. 'st' .. own)) do
-      local b, q = string.match(f, '^([^:]*):(.*)$')
-      if b then call('HINCRBY', P .. 'served:' .. t, q, (select(4, struct.unpack('>dddd', call('HGET', P .. 'st' .. own, f))))) end
-      b = b or string.match(f, '^V(.*)$')
-      if b then call('DEL', P .. 'Q' .. own .. ':' .. b, P .. 'QP' .. own .. ':' .. b) end
-    end
-    call('DEL', P .. 'st' .. own, P .. 'B' .. own)
-  end
-  call('DEL', P .. 'T:' .. id, P .. 'TP:' .. id, P .. 'ten:' .. id, P .. 'wake:' .. id)
-  call('ZREM', P .. 'viewuse', id)
+  hint(t, q, call('LLEN', readykey(t, q, b)))
 end

@@ -3,7 +3,7 @@
 local S = {v = nil, tenants = {}, lines = {}, order = {}}
 
 local function openview(v, max)
-  S.v = v
+  S = {v = v, tenants = {}, lines = {}, order = {}}
   S.T = ordered(P .. 'T:' .. v, math.min(max, 64), P .. 'ten:' .. v, '')
   S.V = num(call('HGET', P .. 'ten:' .. v, ''))
 end

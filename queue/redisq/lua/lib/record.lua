@@ -6,6 +6,7 @@
 --   i u us  idempotency key, unique key, 1 = until started, 2 = a window      e  last error {k m y}
 --   at      attempts                   h  handler {r v}                                  p  progress {d t m a}
 --   rl ck   length of result:<id>, check:<id>                                            g  log: {s r a z f t}
+--   k fk    concurrency key, 1 = put to the front where others had left their places
 --   l       length of the rest        er  when payload and result were erased
 -- An acknowledged job that needed nothing else has a tail behind that: start and end of the last attempt in ms (doubles), length of the
 -- worker's name (16 bits), the name, and the info of its settlement.
@@ -47,7 +48,7 @@ local function sizeclass(z)
 end
 local function entry(id, j)
   local flag = 'p'
-  if j.us == 1 or j.x and not j.st then flag = 'x' elseif j.u or j.B or j.ck or j.g then flag = 's' end
+  if j.k or j.fk then flag = 'k' elseif j.us == 1 or j.x and not j.st then flag = 'x' elseif j.u or j.B or j.ck or j.g then flag = 's' end
   return id .. sizeclass(j.z or 0) .. flag
 end
 
@@ -112,7 +113,7 @@ end
 
 -- totail makes a job ready behind all others of its line.
 local function totail(id, j)
-  j.s, j.rs, j.nx = nil, nil, nil
+  j.s, j.rs, j.nx, j.fk = nil, nil, nil, nil
   save(id, j)
   put('RPUSH', j.t, j.q, band[id], {entry(id, j)})
   touch(id)
@@ -120,6 +121,6 @@ end
 
 -- dropwaiting takes a waiting job (ready or scheduled) out of wherever it waits.
 local function dropwaiting(id, j)
-  if j.s == 'w' then unschedule(id, j) else takeout(j.t, j.q, band[id], entry(id, j)) end
+  if j.s == 'w' then unschedule(id, j) else takeout(j.t, j.q, band[id], entry(id, j), j.k) end
   if j.x and not j.st then call('ZREM', P .. 'expiry', id) end
 end

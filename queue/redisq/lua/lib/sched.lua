@@ -1,3 +1,4 @@
+--@include limits
 -- Who competes, in every view. State of view v (FAIRNESS.md; a tag is base + n/weight):
 --   T:<v> ZSET tenant → tag, TP:<v> ZSET of parked tags, ten:<v> HASH tenant → base, n, weight (doubles), then, when only one line of
 --   the tenant competes, '<band>:<queue>' of that; '' → V
@@ -31,6 +32,26 @@ local function notalone(v, t)
   call('HSET', ten, t, string.sub(s, 1, 24))
 end
 
+-- enter makes a tenant compete; line is the only one of it that does, or ''. quit is the opposite.
+local function enter(v, t, line)
+  local T, TP, ten = P .. 'T:' .. v, P .. 'TP:' .. v, P .. 'ten:' .. v
+  local base, parked = num(call('HGET', ten, '')), call('ZSCORE', TP, t)
+  if parked then
+    base = math.max(base, tonumber(parked))
+    call('ZREM', TP, t)
+  end
+  call('HSET', ten, t, tag3(base, 0, tenantweight(t)) .. line)
+  call('ZADD', T, base, t)
+end
+local function quit(v, t)
+  local T, TP, ten = P .. 'T:' .. v, P .. 'TP:' .. v, P .. 'ten:' .. v
+  local V, tag = num(call('HGET', ten, '')), call('ZSCORE', T, t)
+  call('ZREMRANGEBYSCORE', TP, '-inf', V)
+  if tag and tonumber(tag) > V then call('ZADD', TP, tag, t) end
+  call('ZREM', T, t)
+  call('HDEL', ten, t)
+end
+
 local function join(v, t, q, b, w)
   local st, own, line = P .. 'st:' .. v .. ':' .. t, v .. ':' .. t, b .. ':' .. q
   if call('HEXISTS', st, line) == 1 then return end
@@ -45,14 +66,7 @@ local function join(v, t, q, b, w)
   if call('ZCARD', Q) > 1 then return notalone(v, t) end
   call('ZADD', P .. 'B:' .. own, b, b)
   if call('ZCARD', P .. 'B:' .. own) > 1 then return notalone(v, t) end
-  local ten = P .. 'ten:' .. v
-  base, parked = num(call('HGET', ten, '')), call('ZSCORE', P .. 'TP:' .. v, t)
-  if parked then
-    base = math.max(base, tonumber(parked))
-    call('ZREM', P .. 'TP:' .. v, t)
-  end
-  call('HSET', ten, t, tag3(base, 0, tenantweight(t)) .. line)
-  call('ZADD', P .. 'T:' .. v, base, t)
+  if not tenantfull(t) then enter(v, t, line) end
 end
 
 local function leave(v, t, q, b)
@@ -70,13 +84,21 @@ local function leave(v, t, q, b)
   if call('EXISTS', Q) == 1 then return end
   local B = P .. 'B:' .. own
   call('ZREM', B, b)
-  if call('EXISTS', B) == 1 then return end
-  local T, TP, ten = P .. 'T:' .. v, P .. 'TP:' .. v, P .. 'ten:' .. v
-  V, tag = num(call('HGET', ten, '')), call('ZSCORE', T, t)
-  call('ZREMRANGEBYSCORE', TP, '-inf', V)
-  if tag and tonumber(tag) > V then call('ZADD', TP, tag, t) end
-  call('ZREM', T, t)
-  call('HDEL', ten, t)
+  if call('EXISTS', B) == 0 then quit(v, t) end
+end
+
+-- holdtenant lets a tenant leave in all views, for it runs as many jobs as it may; its queues stay as they are among themselves.
+-- freetenant is the opposite.
+local function holdtenant(t)
+  for _, v in ipairs(views()) do
+    notalone(v.id, t)
+    quit(v.id, t)
+  end
+end
+local function freetenant(t)
+  for _, v in ipairs(views()) do
+    if call('EXISTS', P .. 'B:' .. v.id .. ':' .. t) == 1 and not call('ZSCORE', P .. 'T:' .. v.id, t) then enter(v.id, t, '') end
+  end
 end
 
 -- reweigh keeps the tag and changes the rate.

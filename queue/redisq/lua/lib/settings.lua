@@ -1,5 +1,7 @@
--- Settings in force. conf is a HASH: '' → what belongs to no queue, 'q:<queue>' → a template, 't:<tenant>' → a weight;
--- over:<tenant> is a HASH queue → override, overridden the SET of tenants that have one. Values are msgpack maps with w(eight), p(riority), x (1 = paused).
+-- Settings in force. conf is a HASH: '' → what belongs to no queue, 'q:<queue>' → a template, 't:<tenant>' → a weight,
+-- 'm:<tenant>' → a cap; over:<tenant> is a HASH queue → override, overridden the SET of tenants that have one. Values are msgpack
+-- maps with w(eight), p(riority), x (1 = paused), m (most that run), k (most per concurrency key), r, rp (rate: jobs per ms).
+-- limits exists once a queue or tenant has had a limit: until then nobody looks for one.
 local kept
 local function conf()
   if not kept then
@@ -22,7 +24,7 @@ local function settings(t, q)
     templates[q] = template
   end
   local override = overridden and call('HGET', P .. 'over:' .. t, q)
-  s = {w = 1, p = 0, x = 0}
+  s = {w = 1, p = 0, x = 0, k = 1}
   if template then for f, v in pairs(cmsgpack.unpack(template)) do s[f] = v end end
   if override then for f, v in pairs(cmsgpack.unpack(override)) do s[f] = v end end
   known[k] = s
@@ -30,3 +32,15 @@ local function settings(t, q)
 end
 
 local function tenantweight(t) return tonumber(call('HGET', P .. 'conf', 't:' .. t) or 1) end
+
+local haslimits
+local function limited()
+  if haslimits == nil then haslimits = call('EXISTS', P .. 'limits') == 1 end
+  return haslimits
+end
+local caps = {}
+local function tenantcap(t)
+  if not limited() then return 0 end
+  if not caps[t] then caps[t] = tonumber(call('HGET', P .. 'conf', 'm:' .. t) or 0) end
+  return caps[t]
+end
