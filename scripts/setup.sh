@@ -22,6 +22,8 @@ need clang clang
 need lld wasm-ld
 need redis-server redis-server
 need shellcheck shellcheck
+# The example of a plugin in Python.
+if ! /usr/bin/python3 -c "import grpc, google.protobuf" 2>/dev/null; then packages+=(python3-grpcio); fi
 
 # The libraries for WebAssembly belong to the compiler; whether they are there is seen by linking a program.
 links_wasi() {

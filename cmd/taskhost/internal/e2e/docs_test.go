@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,9 +119,15 @@ func (g *guide) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := startServer(t, "dev", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "data"))
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(g.script, "http://127.0.0.1:7070", s.url))
+	source, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A second server, which a guide starts itself, gets a port that is free here; what a guide leaves running ends with it.
+	script := strings.NewReplacer("http://127.0.0.1:7070", s.url, "127.0.0.1:7071", freeAddress(t)).Replace(g.script)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "trap 'kill $(jobs -p) 2>/dev/null' EXIT\n"+script)
 	cmd.Dir = dir
-	cmd.Env = append(environment(), "TASKHOST_SERVER="+s.url, "CURL_HOME="+curl, "GOPROXY=off",
+	cmd.Env = append(environment(), "TASKHOST_SERVER="+s.url, "CURL_HOME="+curl, "GOPROXY=off", "SRC="+source,
 		"PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -138,6 +145,17 @@ func (g *guide) run(t *testing.T) {
 	if missing > 0 {
 		t.Logf("printed was\n%s", out)
 	}
+}
+
+// freeAddress is a loopback address nobody listens on at the moment.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 var irregular = []struct {
