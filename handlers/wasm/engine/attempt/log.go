@@ -3,7 +3,6 @@ package attempt
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/taskhost/taskhost/abi"
@@ -20,7 +19,7 @@ type logState struct {
 	truncated bool
 	line      []byte // of stderr, not yet ended, at most MaxLine
 	lineLen   int    // its full length
-	last      string // last line of stderr that was not blank
+	last      []byte // last line of stderr that was not blank
 	panicked  string // what a language run-time said when it gave up
 	wantMore  bool   // the next line belongs to panicked
 }
@@ -70,27 +69,33 @@ func (l *logState) add(p []byte) {
 
 func (s *State) endLine() {
 	l := &s.log
-	text, full := strings.ToValidUTF8(strings.TrimSuffix(string(l.line), "\r"), "\uFFFD"), l.lineLen
-	l.line, l.lineLen = l.line[:0], 0
-	if strings.TrimSpace(text) != "" {
+	text := bytes.TrimSuffix(l.line, []byte("\r"))
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
+	if len(bytes.TrimSpace(text)) > 0 {
 		l.note(text)
 	}
-	s.Log(abi.LevelInfo, text, full)
+	if !l.truncated { // a guest that writes on makes no garbage for its neighbours to collect
+		s.Log(abi.LevelInfo, string(text), l.lineLen)
+	}
+	l.line, l.lineLen = l.line[:0], 0
 }
 
 // note remembers lines that say why a guest failed.
-func (l *logState) note(text string) {
-	l.last = text
+func (l *logState) note(text []byte) {
+	l.last = append(l.last[:0], text...)
+	begins := func(with string) bool { return bytes.HasPrefix(text, []byte(with)) }
 	switch {
 	case l.wantMore:
-		l.panicked += " " + strings.TrimSpace(text)
+		l.panicked += " " + string(bytes.TrimSpace(text))
 		l.wantMore = false
 	case l.panicked != "":
-	case strings.HasPrefix(text, "panic: "), strings.HasPrefix(text, "fatal error: "): // Go, TinyGo
-		l.panicked = text
-	case strings.HasPrefix(text, "thread '") && strings.Contains(text, "panicked at "): // Rust
-		l.panicked = text
-		l.wantMore = strings.HasSuffix(text, ":")
+	case begins("panic: "), begins("fatal error: "): // Go, TinyGo
+		l.panicked = string(text)
+	case begins("thread '") && bytes.Contains(text, []byte("panicked at ")): // Rust
+		l.panicked = string(text)
+		l.wantMore = bytes.HasSuffix(text, []byte(":"))
 	}
 }
 
@@ -99,7 +104,7 @@ func (s *State) Complaint() string {
 	if s.log.panicked != "" {
 		return s.log.panicked
 	}
-	return s.log.last
+	return string(s.log.last)
 }
 
 // cutLine bounds a line; full is the length it had at first.
