@@ -183,3 +183,42 @@ func TestConstantLengths(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkMemoryOperations compares operations of several lengths with the original, in turns, as BenchmarkOverhead does.
+func BenchmarkMemoryOperations(b *testing.B) {
+	const total = 64 << 20 // bytes in a call
+	var m wt.Builder
+	m.Memory(memoryPages)
+	m.ExportMemory("memory")
+	length := m.Global(wt.I32, true, wt.I32Const(0))
+	m.Export("length", 3, length)
+	loop := func(rounds []byte, code ...[]byte) []byte {
+		return wt.Code(wt.Ops(wt.OpLoop, wt.BlockEmpty), wt.Code(code...), wt.LocalGet(0), wt.I32Const(1), wt.Ops(wt.OpI32Add), wt.LocalTee(0), rounds, wt.Ops(wt.OpI32LtU), wt.BrIf(0), wt.Ops(wt.OpEnd))
+	}
+	rounds := wt.Code(wt.I32Const(total), wt.GlobalGet(length), wt.Ops(0x6e)) // div_u
+	fill, move := wt.Ops(0xfc, 11, 0), wt.Ops(0xfc, 10, 0, 0)
+	local := []wt.Local{{Count: 1, Type: wt.I32}}
+	m.ExportFunc("fill", m.Func(nil, nil, local, loop(rounds, wt.I32Const(0), wt.I32Const(1), wt.GlobalGet(length), fill)))
+	m.ExportFunc("copy", m.Func(nil, nil, local, loop(rounds, wt.I32Const(70_000), wt.I32Const(0), wt.GlobalGet(length), move)))
+	m.ExportFunc("copy of constant 32", m.Func(nil, nil, local, loop(rounds, wt.I32Const(70_000), wt.I32Const(0), wt.I32Const(32), move)))
+	for _, c := range []struct {
+		name   string
+		length uint64
+	}{{"fill", 32}, {"fill", 1024}, {"fill", 400_000}, {"copy", 32}, {"copy", 1024}, {"copy", 400_000}, {"copy of constant 32", 32}} {
+		b.Run(fmt.Sprint(c.name, "/", c.length), func(b *testing.B) {
+			var mods []api.Module
+			for _, metered := range []bool{false, true} {
+				mod, err := newHost(b, wazero.NewRuntimeConfigCompiler(), metered, 50_000).start(b, "", m.Module())
+				if err != nil {
+					b.Fatal(err)
+				}
+				mod.ExportedGlobal("length").(api.MutableGlobal).Set(c.length)
+				mods = append(mods, mod)
+			}
+			took := turns(b, c.name, mods...)
+			b.ReportMetric(float64(took[0].Nanoseconds())*float64(c.length)/total, "ns-original")
+			b.ReportMetric(float64(took[1])/float64(took[0]), "metered/original")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
