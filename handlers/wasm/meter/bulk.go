@@ -14,12 +14,16 @@ const (
 	// foldedBytes is the longest memory operation whose charge is a part of that of the code around it, when its length is a constant.
 	// Compilers move and clear most structures in this way.
 	foldedBytes = 1 << 10
+	// mostInline is how many memory operations of a function are rewritten where they stand. When there are more, all are calls of a function:
+	// what compilers take grows faster than the length of a function.
+	mostInline = 32
 )
 
 // pieces is an added function: (i32 i32 i32) -> i32. It takes the operands of a memory operation and does all of it, in pieces, each
 // charged before. It returns the length that is left for the operation itself: 0, or all of it when the operation would trap because of
-// its bounds, of which then nothing was done.
+// its bounds, of which then nothing was done. The whole of it, (i32 i32 i32) -> (), is what else stands in the place of the operation.
 type pieces struct {
+	whole   bool
 	sub     uint32 // the operation, a MiscMemory…
 	segment uint32 // of memory.init
 }
@@ -55,24 +59,34 @@ func (w *walk) folded(in *wasmbin.Instr) (int64, bool) {
 	return int64(w.value) >> bytesPerUnitShift, true
 }
 
-// memory is a memory operation, which follows: its operands go through locals, so that what is longer than a piece is done before.
-func (w *bodyWriter) memory(out []byte, function uint32) []byte {
+// memory is a memory operation with its operands on the stack.
+func (w *bodyWriter) memory(out []byte, p pieces) []byte {
+	if w.memories > mostInline {
+		w.m.added(p) // which the whole of it calls
+		p.whole = true
+		return w.op(out, wasmbin.OpCall, w.m.added(p))
+	}
+	out = w.op(out, wasmbin.OpLocalSet, w.length)
+	out = w.op(out, wasmbin.OpLocalSet, w.operands+1)
+	return w.guarded(w.op(out, wasmbin.OpLocalSet, w.operands), p)
+}
+
+// guarded is a memory operation with its operands in locals: what is longer than a piece is done before.
+func (w *bodyWriter) guarded(out []byte, p pieces) []byte {
 	get := func() {
 		for i := range uint32(2) {
 			out = w.op(out, wasmbin.OpLocalGet, w.operands+i)
 		}
 		out = w.op(out, wasmbin.OpLocalGet, w.length)
 	}
-	out = w.op(out, wasmbin.OpLocalSet, w.length)
-	out = w.op(out, wasmbin.OpLocalSet, w.operands+1)
-	out = w.op(out, wasmbin.OpLocalSet, w.operands)
 	out = w.op(out, wasmbin.OpLocalGet, w.length)
 	out = append(wasmbin.AppendS64(append(out, wasmbin.OpI32Const), pieceBytes), opI32GtU, wasmbin.OpIf, blockVoid)
 	get()
-	out = w.op(w.op(out, wasmbin.OpCall, function), wasmbin.OpLocalSet, w.length)
+	p.whole = false
+	out = w.op(w.op(out, wasmbin.OpCall, w.m.added(p)), wasmbin.OpLocalSet, w.length)
 	out = w.chargeLength(append(out, wasmbin.OpEnd), bytesPerUnitShift)
 	get()
-	return out
+	return p.operation(out)
 }
 
 // Locals of an added function besides its parameters: two addresses, or an address and a value, and the length that is left.
@@ -85,6 +99,10 @@ const (
 
 // body is the body of the function.
 func (p pieces) body(m *module) []byte {
+	if p.whole {
+		w := &bodyWriter{m: m, length: 2, fuel: 3} // and the other operands from 0
+		return append(w.guarded([]byte{1, 1, wasmbin.I64}, p), wasmbin.OpEnd)
+	}
 	w := &bodyWriter{m: m, fuel: piecesFuel, length: piecesSize}
 	out := []byte{2, 2, wasmbin.I32, 1, wasmbin.I64}
 	out = w.outside(out, 0, false)

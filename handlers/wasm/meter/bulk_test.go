@@ -19,8 +19,9 @@ const (
 	onePiece    = 64 << 10
 )
 
-// bulkModule exports the memory operations over 8 pages; what differs at each place is what it was initialised with.
-func bulkModule() []byte {
+// bulkModule exports the memory operations over 8 pages; what differs at each place is what it was initialised with. With many, each function
+// has more operations than are rewritten where they stand, of which one runs.
+func bulkModule(many bool) []byte {
 	var b wt.Builder
 	b.Memory(memoryPages)
 	b.ExportMemory("memory")
@@ -34,7 +35,11 @@ func bulkModule() []byte {
 	b.Data(0, noise)
 	three := []byte{wt.I32, wt.I32, wt.I32}
 	operation := func(name string, code ...byte) {
-		b.ExportFunc(name, b.Func(three, nil, nil, wt.LocalGet(0), wt.LocalGet(1), wt.LocalGet(2), code))
+		one := wt.Code(wt.LocalGet(0), wt.LocalGet(1), wt.LocalGet(2), code)
+		if many {
+			one = wt.Code(one, wt.I32Const(0), wt.Ops(wt.OpIf, wt.BlockEmpty), bytes.Repeat(one, 40), wt.Ops(wt.OpEnd))
+		}
+		b.ExportFunc(name, b.Func(three, nil, nil, one))
 	}
 	operation("fill", 0xfc, 11, 0)
 	operation("copy", 0xfc, 10, 0, 0)
@@ -45,16 +50,16 @@ func bulkModule() []byte {
 	return b.Module()
 }
 
-// bulkWithoutArguments exports operations over several pieces that a fuzzer can change.
-func bulkWithoutArguments() []byte {
+// bulkWithoutArguments exports operations over several pieces, that many in each function, that a fuzzer can change.
+func bulkWithoutArguments(times int) []byte {
 	var b wt.Builder
 	b.Memory(memoryPages)
 	b.ExportMemory("memory")
 	segment := b.PassiveData(make([]byte, 100))
 	b.Global(wt.I32, true, wt.I32Const(1))
 	for i, code := range [][]byte{wt.Ops(0xfc, 11, 0), wt.Ops(0xfc, 10, 0, 0), wt.Ops(0xfc, 8, byte(segment), 0)} {
-		b.ExportFunc(fmt.Sprint("bulk", i), b.Func(nil, []byte{wt.I32}, nil, wt.I32Const(5), wt.I32Const(9), wt.GlobalGet(0), wt.I32Const(66_000), wt.Ops(0x6a), code,
-			wt.I32Const(70_000), wt.I32Load(0)))
+		one := wt.Code(wt.I32Const(5), wt.I32Const(9), wt.GlobalGet(0), wt.I32Const(66_000), wt.Ops(0x6a), code)
+		b.ExportFunc(fmt.Sprint("bulk", i), b.Func(nil, []byte{wt.I32}, nil, bytes.Repeat(one, times), wt.I32Const(70_000), wt.I32Load(0)))
 	}
 	return b.Module()
 }
@@ -62,6 +67,12 @@ func bulkWithoutArguments() []byte {
 // Memory operations in pieces do what they do in one: all of it, or nothing and a trap, whichever way source and destination overlap.
 func TestMemoryOperationsInPieces(t *testing.T) {
 	t.Parallel()
+	for name, many := range map[string]bool{"where they stand": false, "as calls": true} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); compareOperations(t, bulkModule(many)) })
+	}
+}
+
+func compareOperations(t *testing.T, module []byte) {
 	calls := [][4]any{}
 	add := func(name string, a, b, n uint32) { calls = append(calls, [4]any{name, a, b, n}) }
 	lengths := []uint32{0, 1, onePiece - 1, onePiece, onePiece + 1, 2 * onePiece, 3*onePiece + 5, memoryBytes - 1, memoryBytes, memoryBytes + 1, 1 << 31, 1<<32 - 1}
@@ -98,7 +109,7 @@ func TestMemoryOperationsInPieces(t *testing.T) {
 	hosts := []*host{newHost(t, compiler, false, 0), newHost(t, compiler, true, 100), newHost(t, compiler, true, 1_000_000), newHost(t, interpreter, true, 5000)}
 	var mods []api.Module
 	for _, h := range hosts {
-		m, err := h.start(t, "", bulkModule())
+		m, err := h.start(t, "", module)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +145,7 @@ func TestMemoryOperationsTick(t *testing.T) {
 	t.Parallel()
 	const slice = 10_000
 	h := newHost(t, wazero.NewRuntimeConfigCompiler(), true, slice)
-	m, err := h.start(t, "", bulkModule())
+	m, err := h.start(t, "", bulkModule(false))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (w *bodyWriter) localDecls(out, body []byte) []byte {
 		added = append(added, 1, wasmbin.I64)
 	}
 	switch {
-	case w.memories:
+	case w.memories > 0 && w.memories <= mostInline:
 		added = append(added, 3, wasmbin.I32)
 	case w.bulk:
 		added = append(added, 1, wasmbin.I32)
@@ -93,7 +93,7 @@ func (w *bodyWriter) edit(out []byte, ed *edit) []byte {
 		out = w.chargeLength(w.op(out, wasmbin.OpLocalSet, w.length), 0)
 		return w.op(out, wasmbin.OpLocalGet, w.length)
 	case editMemory:
-		return w.memory(out, w.m.added(pieces{sub: ed.arg, segment: ed.segment}))
+		return w.memory(out, pieces{sub: ed.arg, segment: ed.segment})
 	}
 	return out
 }

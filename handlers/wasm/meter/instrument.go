@@ -7,7 +7,7 @@ import (
 )
 
 // Version changes whenever the same input gives another output. It is a part of the key of what is made from it.
-const Version = 3
+const Version = 4
 
 // Result is a rewritten module.
 type Result struct {

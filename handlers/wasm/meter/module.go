@@ -24,7 +24,7 @@ type module struct {
 
 	tick  uint32 // index of the added function
 	fuel  uint32 // index of the added global
-	void  uint32 // index of the added type () -> (); that of pieces follows
+	void  uint32 // index of the added type () -> (); those of pieces follow
 	taken string // a reserved name that it uses
 }
 

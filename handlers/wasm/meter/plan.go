@@ -23,7 +23,7 @@ type plan struct {
 	imported bool   // it calls an imported function
 	indirect bool   // it calls through a table
 	bulk     bool   // it has an operation that is charged by its length
-	memories bool   // one on memory
+	memories int    // those on memory
 	loops    []loop
 	backs    int   // backward jumps
 	checks   int   // other checks in the code
@@ -60,7 +60,7 @@ const (
 	editCharge                 // before another instruction that may jump backward
 	editCheck                  // a check that charges nothing
 	editTable                  // before a table operation that has a length
-	editMemory                 // before a memory operation; arg: its number
+	editMemory                 // a memory operation; arg: its number
 )
 
 func (p *plan) readLocals(r *wasmbin.Reader) {

@@ -10,7 +10,10 @@ func grown(r *wasmbin.Reader, more uint32) []byte {
 }
 
 func (w *writer) types(r *wasmbin.Reader) ([]byte, error) {
-	return append(grown(r, 2), 0x60, 0, 0, 0x60, 3, wasmbin.I32, wasmbin.I32, wasmbin.I32, 1, wasmbin.I32), nil
+	three := []byte{0x60, 3, wasmbin.I32, wasmbin.I32, wasmbin.I32}
+	out := append(grown(r, 3), 0x60, 0, 0)
+	out = append(append(out, three...), 1, wasmbin.I32)
+	return append(append(out, three...), 0), nil
 }
 
 func (w *writer) imports(r *wasmbin.Reader) ([]byte, error) {
@@ -22,8 +25,12 @@ func (w *writer) imports(r *wasmbin.Reader) ([]byte, error) {
 
 func (w *writer) functions(r *wasmbin.Reader) ([]byte, error) {
 	body := grown(r, uint32(len(w.m.pieces)))
-	for range w.m.pieces {
-		body = wasmbin.AppendU32(body, w.m.void+1)
+	for _, p := range w.m.pieces {
+		if typ := w.m.void + 1; p.whole {
+			body = wasmbin.AppendU32(body, typ+1)
+		} else {
+			body = wasmbin.AppendU32(body, typ)
+		}
 	}
 	return body, nil
 }

@@ -167,12 +167,13 @@ func (w *walk) misc(in *wasmbin.Instr) {
 		if _, ok := w.folded(in); ok {
 			return
 		}
-		w.bulk, w.memories = true, true
+		w.bulk = true
+		w.memories++
 		segment := uint32(0)
 		if in.Sub == wasmbin.MiscMemoryInit {
 			segment = in.Index
 		}
-		w.edits = append(w.edits, edit{at: in.At, to: in.At, kind: editMemory, arg: in.Sub, segment: segment, loop: -1})
+		w.edits = append(w.edits, edit{at: in.At, to: in.End, kind: editMemory, arg: in.Sub, segment: segment, loop: -1})
 		w.loud()
 	case wasmbin.MiscTableInit, wasmbin.MiscTableCopy, wasmbin.MiscTableFill, wasmbin.MiscTableGrow:
 		w.bulk = true
