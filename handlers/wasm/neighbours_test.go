@@ -110,7 +110,7 @@ func endInTime(t *testing.T, id int) *Runtime {
 			continue
 		}
 		h := handlertest.Harness{Runtime: r, Version: upload(t, r, "shape", s.module())}
-		inv := h.Invocation(nil, time.Second)
+		inv := h.Invocation(nil, s.timeout(time.Second))
 		out := r.Invoke(t.Context(), inv)
 		late := time.Since(inv.Deadline)
 		if out.Error == nil || out.Error.Kind != s.want || late > 500*time.Millisecond {
@@ -188,7 +188,7 @@ func TestNeighboursGoOn(t *testing.T) {
 			var hang sync.WaitGroup
 			hang.Go(func() { // one attempt after the other
 				for ctx.Err() == nil {
-					if out := r.Invoke(ctx, h.Invocation(nil, deadline)); out.Error == nil || out.Error.Kind != s.want && out.Error.Kind != abi.KindInterrupted {
+					if out := r.Invoke(ctx, h.Invocation(nil, s.timeout(deadline))); out.Error == nil || out.Error.Kind != s.want && out.Error.Kind != abi.KindInterrupted {
 						t.Errorf("%s: %s %v", s.name, out.Kind, out.Error)
 					}
 				}

@@ -3,6 +3,7 @@ package wasm
 import (
 	"bytes"
 	"strings"
+	"time"
 
 	"github.com/taskhost/taskhost/abi"
 	w "github.com/taskhost/taskhost/handlers/wasm/wasmtest"
@@ -14,6 +15,14 @@ type shape struct {
 	name   string
 	module func() []byte
 	want   string // kind of the error
+}
+
+// timeout is the one given, unless the job has to end by something else before.
+func (s shape) timeout(d time.Duration) time.Duration {
+	if s.want != abi.KindDeadline {
+		return time.Minute
+	}
+	return d
 }
 
 // shapes are all of them.

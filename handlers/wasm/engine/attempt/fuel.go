@@ -20,7 +20,8 @@ type Gauge interface {
 type fuel struct {
 	gauge   Gauge // nil before the guest exists
 	granted int64
-	yielded time.Time // when the guest last let others have the processor
+	yielded time.Time     // when the guest last let others have the processor
+	until   time.Duration // how long after that it does so again
 }
 
 // Fuel gives the guest its first fuel. It must be called before any of its code runs.
@@ -44,9 +45,10 @@ func (s *State) left() int64 { return int64(s.fuel.gauge.Get()) }
 func (s *State) Tick() {
 	now := time.Now()
 	s.endIfDue(now)
-	if now.Sub(s.fuel.yielded) >= yieldEvery {
+	if now.Sub(s.fuel.yielded) >= s.fuel.until {
 		yield()
-		s.fuel.yielded = now
+		s.fuel.yielded = time.Now()
+		s.fuel.until = untilNextYield(s.fuel.yielded.Sub(now))
 	}
 	s.refuel()
 }
@@ -54,6 +56,15 @@ func (s *State) Tick() {
 // yieldEvery is how long a guest computes until it yields the processor. What the kernel would let it run on for is several times as long, which
 // is what jobs that have little to do would wait for beside it.
 const yieldEvery = 200 * time.Microsecond
+
+// yieldAtMost is about what the kernel lets a thread run on for when others wait.
+const yieldAtMost = 5 * time.Millisecond
+
+// untilNextYield is how long a guest computes after others had the processor for that long. Beside processes that never yield, one that
+// always yielded early would get a small part of its share.
+func untilNextYield(others time.Duration) time.Duration {
+	return min(max(others, yieldEvery), yieldAtMost)
+}
 
 // callCost is what a host call costs besides the data that it moves, in units of fuel: about what it takes.
 const callCost = 250
