@@ -21,7 +21,7 @@ func FuzzInstrument(f *testing.F) {
 	f.Add(run(&b, nil, wt.Forever()))
 	f.Add(allSegments())
 	f.Add(bulkWithoutArguments(1))
-	f.Add(bulkWithoutArguments(40))
+	f.Add(bulkWithoutArguments(34))
 	f.Add(wt.EchoReactor())
 	f.Add(wt.Preamble())
 	f.Fuzz(func(t *testing.T, module []byte) {
@@ -40,7 +40,7 @@ func FuzzInstrument(f *testing.F) {
 		}
 		config := wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(20)
 		original, metered := newHost(t, config, false, 0), newHost(t, config, true, 1000)
-		metered.limit = 400_000
+		metered.limit = 200_000
 		if compiled, err := original.rt.CompileModule(t.Context(), module); err != nil {
 			return
 		} else if len(compiled.ImportedFunctions()) > 0 {
