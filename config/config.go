@@ -94,9 +94,11 @@ const RetentionForever time.Duration = -1
 
 // Retention says how long finished jobs are kept.
 type Retention struct {
-	Succeeded time.Duration `koanf:"succeeded"` // also cancelled and expired; "none" (0) or 1s–3650d, default 24h
-	Dead      time.Duration `koanf:"dead"`      // 1s–3650d or "forever", default 30d
-	Logs      string        `koanf:"logs"`      // whose logs are kept: failed (default), all, none
+	Succeeded time.Duration `koanf:"succeeded"`  // also cancelled and expired; "none" (0) or 1s–3650d, default 24h
+	Dead      time.Duration `koanf:"dead"`       // 1s–3650d or "forever", default 30d
+	Count     int           `koanf:"count"`      // most succeeded, cancelled and expired jobs in the store; 0 (default) = no bound
+	DeadCount int           `koanf:"dead_count"` // most dead jobs in the store; 0 (default) = no bound
+	Logs      string        `koanf:"logs"`       // whose logs are kept: failed (default), all, none
 }
 
 // Queue holds the settings of a queue. Nil means the default.

@@ -188,7 +188,7 @@ func TestEveryKeyInEveryFormat(t *testing.T) {
 					Backoff: Backoff{500 * time.Millisecond, 10 * time.Minute, "none"}, Memory: 64 * MiB, Payload: 2 * MiB, Result: 1e6, Fuel: 5e9,
 				},
 				Scheduling: Scheduling{5},
-				Retention:  Retention{0, RetentionForever, "all"},
+				Retention:  Retention{0, RetentionForever, 0, 0, "all"},
 				Queues: map[string]Queue{
 					"critical": {Weight: new(6.0), Priority: new(10)}, "a.b": {},
 					"low": {Weight: new(0.5), Paused: new(true), MaxRunning: new(4), MaxPerKey: new(2), Rate: &Rate{5, time.Minute}},

@@ -62,9 +62,11 @@ func schema() *shape {
 			"max_consecutive_high": value(integer(0, 1_000_000)),
 		}),
 		"retention": object(map[string]*shape{
-			"succeeded": value(durationOr("none", 0, time.Second, 3650*day)),
-			"dead":      value(durationOr("forever", RetentionForever, time.Second, 3650*day)),
-			"logs":      value(oneOf([]string{"failed", "all", "none"})),
+			"succeeded":  value(durationOr("none", 0, time.Second, 3650*day)),
+			"dead":       value(durationOr("forever", RetentionForever, time.Second, 3650*day)),
+			"count":      value(integer(0, 1e12)),
+			"dead_count": value(integer(0, 1e12)),
+			"logs":       value(oneOf([]string{"failed", "all", "none"})),
 		}),
 		"queues": table(validName, object(map[string]*shape{
 			"weight":      weight,

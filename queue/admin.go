@@ -137,11 +137,17 @@ type TenantSettings struct {
 // MaxCrashesDefault is how many crashes a job survives in one run; the last of them makes it dead.
 const MaxCrashesDefault = 3
 
-// Retention says how long finished jobs are kept. A negative age keeps none, zero means the default.
+// Retention says how long, and how many, finished jobs are kept. A negative age keeps none, zero means the default.
 type Retention struct {
 	Succeeded time.Duration // also cancelled and expired; default 24 h; negative: not kept at all
 	Dead      time.Duration // default 30 days; negative: kept for ever
 	Logs      LogRetention  // default LogsOfFailed
+
+	// At most so many finished jobs are kept in the whole store: Count of those that are not dead, DeadCount of dead ones. 0 = no
+	// bound, which for dead jobs is the default on purpose: they wait for somebody. Maintain removes the surplus, those that
+	// finished first going first, and counts it as MaintainReport.Evicted.
+	Count     int
+	DeadCount int
 }
 
 // LogRetention says whose logs are kept after the job finished.

@@ -194,6 +194,7 @@ type MaintainReport struct {
 	Promoted int // scheduled → ready
 	Reaped   int // leases that had ended
 	Expired  int
-	Retained int // finished jobs removed by retention
+	Retained int // finished jobs removed by retention, Evicted included
+	Evicted  int // those of them that were not over their age, but over a count
 	More     bool
 }

@@ -182,6 +182,11 @@ func (s Scheduling) Validate() error {
 	if s.MaxCrashes < 0 {
 		return &InvalidError{Field: "max_crashes", Reason: fmt.Sprintf("must be 0 (the default, %d) or more, got %d", MaxCrashesDefault, s.MaxCrashes)}
 	}
+	for field, n := range map[string]int{"retention.count": s.Retention.Count, "retention.dead_count": s.Retention.DeadCount} {
+		if n < 0 {
+			return &InvalidError{Field: field, Reason: fmt.Sprintf("must be 0 (no bound) or more jobs, got %d", n)}
+		}
+	}
 	switch s.Retention.Logs {
 	case "", LogsOfFailed, LogsOfAll, LogsOfNone:
 		return nil
@@ -246,6 +251,14 @@ func (r Retention) Age(s State) (age time.Duration, forever bool) {
 		return RetentionSucceededDefault, false
 	}
 	return r.Succeeded, false
+}
+
+// Most says how many jobs of the kind of a terminal state are kept, dead ones or all others; 0 = no bound.
+func (r Retention) Most(s State) int {
+	if s == StateDead {
+		return r.DeadCount
+	}
+	return r.Count
 }
 
 // KeepsLogs says whether the log of a job outlives its end. failed says that it had a failed or crashed attempt; an engine

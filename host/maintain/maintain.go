@@ -47,6 +47,7 @@ type Stats struct {
 	Reaped    int64
 	Expired   int64
 	Retained  int64
+	Evicted   int64 // of the retained: over a count, not over their age
 }
 
 // Service maintains. Make one with New.
@@ -55,7 +56,7 @@ type Service struct {
 	loop    lifecycle.Loop
 	gate    outage.Gate
 	leading atomic.Bool
-	counts  struct{ runs, promoted, reaped, expired, retained atomic.Int64 }
+	counts  struct{ runs, promoted, reaped, expired, retained, evicted atomic.Int64 }
 }
 
 // New returns a service that is not started.
@@ -75,7 +76,7 @@ func (s *Service) Stop() { s.loop.Stop() }
 func (s *Service) Stats() Stats {
 	c := &s.counts
 	return Stats{Leading: s.leading.Load(), StoreDown: !s.gate.Open(), Runs: c.runs.Load(), Promoted: c.promoted.Load(),
-		Reaped: c.reaped.Load(), Expired: c.expired.Load(), Retained: c.retained.Load()}
+		Reaped: c.reaped.Load(), Expired: c.expired.Load(), Retained: c.retained.Load(), Evicted: c.evicted.Load()}
 }
 
 // errRenew ends a wait because the lease has to be renewed.
@@ -170,6 +171,7 @@ func (s *Service) count(r queue.MaintainReport) {
 	c.reaped.Add(int64(r.Reaped))
 	c.expired.Add(int64(r.Expired))
 	c.retained.Add(int64(r.Retained))
+	c.evicted.Add(int64(r.Evicted))
 	if r.Reaped > 0 {
 		s.o.Log.Warn("leases had ended; their jobs run again", "jobs", r.Reaped)
 	}

@@ -21,6 +21,10 @@ func (s *Store) Maintain(ctx context.Context) (queue.MaintainReport, error) {
 	report.Promoted = s.promote(now)
 	report.Reaped = s.reap(now)
 	report.Retained = s.retain(now)
+	for _, dead := range []bool{false, true} {
+		report.Evicted += s.evict(dead)
+	}
+	report.Retained += report.Evicted
 	for key, first := range s.idempotency {
 		if !now.Before(first.until) {
 			delete(s.idempotency, key)
@@ -96,6 +100,25 @@ func (s *Store) retain(now time.Time) int {
 	return len(over)
 }
 
+// evict removes what is over the bound on dead jobs, or on all other finished ones.
+func (s *Store) evict(dead bool) int {
+	kind := queue.StateSucceeded
+	if dead {
+		kind = queue.StateDead
+	}
+	most := s.scheduling.Retention.Most(kind)
+	kept := s.pick(func(r *record) bool { return r.job.State.Terminal() && (r.job.State == queue.StateDead) == dead })
+	if most == 0 || len(kept) <= most {
+		return 0
+	}
+	slices.SortStableFunc(kept, func(a, b *record) int { return a.job.FinishedAt.Compare(b.job.FinishedAt) })
+	over := kept[:len(kept)-most]
+	for _, r := range over {
+		s.remove(r)
+	}
+	return len(over)
+}
+
 // keptUntil says when retention removes a job; false for a job that is not finished or is kept for ever.
 func (s *Store) keptUntil(r *record) (time.Time, bool) {
 	if !r.job.State.Terminal() {
@@ -128,5 +151,24 @@ func (s *Store) nextDue() (time.Time, bool) {
 			consider(end)
 		}
 	}
+	for kind, n := range s.finished() {
+		if most := s.scheduling.Retention.Most(kind); most > 0 && n > most {
+			consider(s.now())
+		}
+	}
 	return next, found
+}
+
+// finished counts dead jobs, and all other finished ones as succeeded.
+func (s *Store) finished() map[queue.State]int {
+	n := map[queue.State]int{}
+	for _, r := range s.jobs {
+		switch {
+		case r.job.State == queue.StateDead:
+			n[queue.StateDead]++
+		case r.job.State.Terminal():
+			n[queue.StateSucceeded]++
+		}
+	}
+	return n
 }

@@ -300,6 +300,7 @@ func (f *fixture) maintain() queue.MaintainReport {
 		sum.Reaped += r.Reaped
 		sum.Expired += r.Expired
 		sum.Retained += r.Retained
+		sum.Evicted += r.Evicted
 		if !r.More {
 			return sum
 		}

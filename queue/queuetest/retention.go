@@ -12,6 +12,8 @@ func retentionCases() []testCase {
 		{name: "a negative age keeps none", run: retentionNone},
 		{name: "dead jobs may be kept for ever", run: retentionDeadForever},
 		{name: "the defaults", run: retentionDefaults},
+		{name: "at most a number of them", run: retentionCount},
+		{name: "a bound applies to what is there", run: retentionCountLater},
 	}
 }
 
@@ -96,4 +98,85 @@ func retentionDefaults(f *fixture) {
 	f.wantState(dead, queue.StateDead)
 	f.pass(time.Second)
 	f.wantGone(dead)
+}
+
+func retentionCount(f *fixture) {
+	f.configure(queue.Scheduling{Retention: queue.Retention{Count: 3}})
+	var dead, done []string
+	for i := range 3 {
+		dead = append(dead, f.put("q", "dead"))
+		f.bury(dead[i])
+	}
+	for range 5 {
+		f.Advance(time.Second)
+		done = append(done, f.put("q", "done"))
+		f.ack(f.takeOne())
+	}
+	f.Advance(time.Second)
+	cancelled := f.put("q", "cancelled")
+	f.cancel(cancelled)
+	if r := f.maintain(); r.Retained != 3 || r.Evicted != 3 {
+		f.Errorf("maintenance = %+v, want the first 3 of 6 evicted", r)
+	}
+	for i, id := range done {
+		if i < 3 {
+			f.wantGone(id)
+		} else {
+			f.wantState(id, queue.StateSucceeded)
+		}
+	}
+	f.wantState(cancelled, queue.StateCancelled)
+	for _, id := range dead { // by age only, unless it is asked for
+		f.wantState(id, queue.StateDead)
+	}
+	if r := f.maintain(); r.Retained != 0 {
+		f.Errorf("maintenance = %+v, want nothing more to do", r)
+	}
+	// What leaves in another way makes room.
+	if err := f.jobs.DeleteJob(f.ctx, "acme", cancelled); err != nil {
+		f.Fatalf("DeleteJob: %v", err)
+	}
+	f.ack(f.takeNew("a"))
+	if r := f.maintain(); r.Retained != 0 {
+		f.Errorf("maintenance = %+v, want none: there are 3 again", r)
+	}
+	f.ack(f.takeNew("b"))
+	if r := f.maintain(); r.Evicted != 1 {
+		f.Errorf("maintenance = %+v, want one evicted", r)
+	}
+}
+
+// takeNew makes a job and takes it.
+func (f *fixture) takeNew(payload string) *queue.Job {
+	f.Helper()
+	f.Advance(time.Second)
+	f.put("q", payload)
+	return f.takeOne()
+}
+
+func retentionCountLater(f *fixture) {
+	var dead []string
+	for i := range 4 {
+		f.Advance(time.Second)
+		dead = append(dead, f.put("q", "dead"))
+		f.bury(dead[i])
+		f.ack(f.takeNew("done"))
+	}
+	f.replay(queue.DeadFilter{IDs: dead[:1]}, "other", 1)
+	f.configure(queue.Scheduling{Retention: queue.Retention{DeadCount: 2, Count: 4}})
+	if r := f.maintain(); r.Evicted != 1 {
+		f.Errorf("maintenance = %+v, want the first of 3 dead jobs evicted", r)
+	}
+	f.wantGone(dead[1])
+	f.wantState(dead[2], queue.StateDead)
+	if n := f.info("q").Dead; n != 2 {
+		f.Errorf("the queue has %d dead jobs, want 2", n)
+	}
+	f.configure(queue.Scheduling{})
+	f.bury(dead[0])
+	if r := f.maintain(); r.Retained != 0 {
+		f.Errorf("maintenance = %+v without a bound", r)
+	}
+	err := f.configured.Configure(f.ctx, queue.Scheduling{Retention: queue.Retention{Count: -1}})
+	f.wantInvalid("Configure with a negative count", err)
 }

@@ -34,10 +34,10 @@ func (s *Store) Maintain(ctx context.Context) (queue.MaintainReport, error) {
 		return r, err
 	}
 	n, err := asList(v)
-	if err != nil || len(n) != 5 {
+	if err != nil || len(n) != 6 {
 		return r, fmt.Errorf("%w: redis answered maintenance with %d values", queue.ErrUnavailable, len(n))
 	}
-	return queue.MaintainReport{Promoted: int(asInt(n[0])), Reaped: int(asInt(n[1])), Expired: int(asInt(n[2])), Retained: int(asInt(n[3])), More: asInt(n[4]) == 1}, nil
+	return queue.MaintainReport{Promoted: int(asInt(n[0])), Reaped: int(asInt(n[1])), Expired: int(asInt(n[2])), Retained: int(asInt(n[3])), More: asInt(n[4]) == 1, Evicted: int(asInt(n[5]))}, nil
 }
 
 // pause waits a moment before something is tried again; false when ctx ended.

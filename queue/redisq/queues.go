@@ -54,6 +54,8 @@ func packRules(c queue.Scheduling) []byte {
 	p := newPacker(nil)
 	p.b, p.n = packInt(packString(p.b, "done"), age(queue.StateSucceeded)), p.n+1
 	p.b, p.n = packInt(packString(p.b, "dead"), age(queue.StateDead)), p.n+1
+	p.int("most", int64(c.Retention.Count))
+	p.int("mostdead", int64(c.Retention.DeadCount))
 	p.int("guard", int64(c.MaxConsecutiveHigh))
 	p.int("crashes", int64(c.CrashBudget()))
 	p.str("logs", string(logs))

@@ -41,7 +41,7 @@ func (s *Store) PurgeDead(ctx context.Context, f queue.DeadFilter, limit int) (q
 
 // purge removes a finished job.
 func (s *Store) purge(g *group, t *step, row *finishedRow) (bool, error) {
-	if err := g.exec(sqlFinishedDelete, row.fin); err != nil {
+	if err := g.deleteFinished(row); err != nil {
 		return false, err
 	}
 	g.counters.removed++
@@ -219,7 +219,7 @@ func (s *Store) replay(g *group, t *step, row *finishedRow, toQueue string) (boo
 			return false, err
 		}
 	}
-	if err := g.exec(sqlFinishedDelete, row.fin); err != nil {
+	if err := g.deleteFinished(row); err != nil {
 		return false, err
 	}
 	err = g.exec(sqlJobInsert, row.seq, to.id, int64(row.prio), int64(row.birth), g.tailPos(), orNull(row.expiresAt), row.record, st.encode())

@@ -67,10 +67,8 @@ func (g *group) finish(e *endedJob) (kept bool, err error) {
 		}
 	}
 	e.st.reason = queue.ReasonNone
-	region := finOther
-	if e.outcome == queue.StateDead {
-		region = finDead
-	}
+	region := regionOf(e.outcome)
+	g.finAdded[region]++
 	fin := g.w.nextFin[region]
 	g.w.nextFin[region]++
 	g.firstEnd[region] = true

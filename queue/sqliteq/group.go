@@ -35,8 +35,10 @@ type group struct {
 	touched     map[int64]struct{} // waiting jobs changed in this group
 	batchRows   []*batch
 	batchesDone []int64
-	firstEnd    [2]bool // a finished row was added: others, dead
-	dirty       bool    // the meta row is to be written
+	firstEnd    [2]bool  // a finished row was added: others, dead
+	finAdded    [2]int64 // finished rows that flush will insert
+	finDeleted  [2]int64 // finished rows that were deleted
+	dirty       bool     // the meta row is to be written
 }
 
 const (
@@ -50,6 +52,20 @@ const (
 	finOther = iota
 	finDead
 )
+
+// regionOf is the half of finished that holds jobs of a terminal state.
+func regionOf(s queue.State) int {
+	if s == queue.StateDead {
+		return finDead
+	}
+	return finOther
+}
+
+// deleteFinished removes the row of a finished job.
+func (g *group) deleteFinished(f *finishedRow) error {
+	g.finDeleted[regionOf(f.state)]++
+	return g.exec(sqlFinishedDelete, f.fin)
+}
 
 func (g *group) begin(w *writer) {
 	g.w, g.s = w, w.s
@@ -65,7 +81,7 @@ func (g *group) begin(w *writer) {
 	clear(g.touched)
 	clear(g.batchRows)
 	g.batchRows, g.batchesDone = g.batchRows[:0], g.batchesDone[:0]
-	g.firstEnd = [2]bool{}
+	g.firstEnd, g.finAdded, g.finDeleted = [2]bool{}, [2]int64{}, [2]int64{}
 	g.dirty = false
 	w.s.mu.Lock()
 	g.config = w.s.scheduling

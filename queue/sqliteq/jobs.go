@@ -305,7 +305,7 @@ func (s *Store) remove(g *group, t *step, v *jobView) error {
 		if err != nil {
 			return err
 		}
-		if err := g.exec(sqlFinishedDelete, f.fin); err != nil {
+		if err := g.deleteFinished(f); err != nil {
 			return err
 		}
 	}

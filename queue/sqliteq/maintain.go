@@ -27,6 +27,7 @@ func (s *Store) Maintain(ctx context.Context) (queue.MaintainReport, error) {
 		return report, err
 	}
 	now := s.now().UnixMilli()
+	evicted := 0
 	for _, stage := range [...]struct {
 		due   func(now int64) bool
 		run   func(g *group, t *step, n *int) error
@@ -35,7 +36,7 @@ func (s *Store) Maintain(ctx context.Context) (queue.MaintainReport, error) {
 		{due: s.expiryDue, run: s.expire, count: &report.Expired},
 		{due: s.scheduleDue, run: s.promote, count: &report.Promoted},
 		{due: s.leaseDue, run: s.reap, count: &report.Reaped},
-		{due: s.retentionDue, run: s.retain, count: &report.Retained},
+		{due: s.retentionDue, run: func(g *group, t *step, n *int) error { return s.retain(g, t, n, &evicted) }, count: &report.Retained},
 	} {
 		if !stage.due(now) {
 			continue
@@ -47,6 +48,7 @@ func (s *Store) Maintain(ctx context.Context) (queue.MaintainReport, error) {
 		*stage.count = n
 		report.More = report.More || n >= maintainMax
 	}
+	report.Evicted = evicted
 	if s.forgetDue(now) {
 		if err := s.step(ctx, s.forget); err != nil {
 			return report, err
@@ -140,6 +142,9 @@ func (s *Store) nextRetention() int64 {
 		}
 		if until, ok := keptUntil(s.scheduling.Retention, state, s.finishedFirst[region]); ok {
 			next = min(next, until)
+		}
+		if most := s.scheduling.Retention.Most(state); most > 0 && (s.finishedCount[region] < 0 || s.finishedCount[region] > int64(most)) {
+			next = 0 // at once, or to count them
 		}
 	}
 	return next
@@ -274,18 +279,26 @@ func (s *Store) reap(g *group, t *step, n *int) error {
 	return nil
 }
 
-func (s *Store) retain(g *group, t *step, n *int) error {
+func (s *Store) retain(g *group, t *step, n, evicted *int) error {
+	*evicted = 0
 	for region, state := range [...]queue.State{finOther: queue.StateSucceeded, finDead: queue.StateDead} {
 		low, high := int64(0), deadBase-1
 		if region == finDead {
 			low, high = deadBase, never
 		}
+		surplus, err := g.surplus(region, g.config.Retention.Most(state), low, high)
+		if err != nil {
+			return err
+		}
 		type over struct{ fin, seq, queue int64 }
 		var list []over
-		err := g.query(sqlFinishedDue, func(row []driver.Value) error {
+		err = g.query(sqlFinishedDue, func(row []driver.Value) error {
 			until, ok := keptUntil(g.config.Retention, state, asInt(row[3]))
 			if !ok || until > g.nowMS {
-				return errStop
+				if int64(len(list)) >= surplus {
+					return errStop
+				}
+				*evicted++
 			}
 			list = append(list, over{asInt(row[0]), asInt(row[1]), asInt(row[2])})
 			return nil
@@ -307,6 +320,7 @@ func (s *Store) retain(g *group, t *step, n *int) error {
 		if err != nil {
 			return err
 		}
+		g.finDeleted[region] += int64(len(list))
 		g.counters.removed += int64(len(list))
 		*n += len(list)
 		t.then = append(t.then, func() {
@@ -321,6 +335,30 @@ func (s *Store) retain(g *group, t *step, n *int) error {
 	}
 	t.then = append(t.then, func() { s.retainAt = g.nowMS + retainEvery.Milliseconds() })
 	return nil
+}
+
+// surplus is how many finished rows of a region are over their bound; 0 without one. The first call counts the rows.
+func (g *group) surplus(region, most int, low, high int64) (int64, error) {
+	if most == 0 {
+		return 0, nil
+	}
+	s := g.s
+	s.mu.Lock()
+	count := s.finishedCount[region]
+	s.mu.Unlock()
+	if count < 0 {
+		err := g.query(sqlFinishedCount, func(row []driver.Value) error {
+			count = asInt(row[0]) + g.finDeleted[region]
+			return nil
+		}, low, high)
+		if err != nil {
+			return 0, err
+		}
+		s.mu.Lock()
+		s.finishedCount[region] = count
+		s.mu.Unlock()
+	}
+	return max(count+g.finAdded[region]-g.finDeleted[region]-int64(most), 0), nil
 }
 
 // finishedFirst is the finish time of the oldest finished row in a range of numbers.

@@ -32,6 +32,8 @@ var (
 	sqlDeadDown string
 	//go:embed queries/dead_up.sql
 	sqlDeadUp string
+	//go:embed queries/finished_count.sql
+	sqlFinishedCount string
 	//go:embed queries/finished_counts.sql
 	sqlFinishedCounts string
 	//go:embed queries/finished_delete.sql

@@ -70,6 +70,7 @@ type Store struct {
 	leases        map[string]namedLease
 	tokens        *rand.ChaCha8
 	listWork      int      // what a page of a list may look at, per source
+	finishedCount [2]int64 // finished rows: others, dead; -1 = not counted, because no bound needs it
 	finishedFirst [2]int64 // finish time of the oldest finished row: others, dead
 }
 

@@ -244,6 +244,11 @@ func (s *Store) settleGroup(g *group, group []work, err error) {
 	for _, r := range group {
 		r.apply(g)
 	}
+	for region := range s.finishedCount {
+		if s.finishedCount[region] >= 0 {
+			s.finishedCount[region] += g.finAdded[region] - g.finDeleted[region]
+		}
+	}
 	for region, added := range g.firstEnd {
 		if added && s.finishedFirst[region] == never {
 			s.finishedFirst[region] = g.nowMS

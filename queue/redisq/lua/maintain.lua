@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Does what time makes due, a bounded amount per call: expire, promote, reap, retain, in this order.
 -- ARGV: most jobs per step, 1 when the store had been away, run id of the server or '' (a new one means it was away too).
--- Returns {promoted, reaped, expired, retained, 1 when there is more}.
+-- Returns {promoted, reaped, expired, retained, 1 when there is more, those of the retained that were over a count}.
 --@include settings sched lines views aside record batch
 local most, gap, run = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 if run ~= '' and call('HGET', P .. 'count', 'run') ~= run then
@@ -92,19 +92,43 @@ end
 tofront(front)
 
 local c = conf()
+local function retain(s, id)
+  local j = load(id)
+  if not j or j.err then
+    call('ZREM', P .. 'ended:' .. s, id)
+    return 0
+  end
+  unfile(id, j)
+  erase(id, j)
+  return 1
+end
 for _, s in ipairs({'S', 'C', 'E', 'D'}) do
   local age = s == 'D' and c.dead or c.done
   if age >= 0 then
     for _, id in ipairs(over('ended:' .. s, now - age)) do
-      local j = load(id)
-      if j and not j.err then
-        unfile(id, j)
-        erase(id, j)
-        retained = retained + 1
-      else call('ZREM', P .. 'ended:' .. s, id) end
+      retained = retained + retain(s, id)
     end
   end
 end
+local evicted = 0
+local function evict(states, bound)
+  if bound == 0 then return end
+  local n = -bound
+  for _, s in ipairs(states) do n = n + call('ZCARD', P .. 'ended:' .. s) end
+  if n > most then n, more = most, 1 end
+  for _ = 1, n do
+    local first
+    for _, s in ipairs(states) do
+      local z = call('ZRANGE', P .. 'ended:' .. s, 0, 0, 'WITHSCORES')
+      if z[1] and (not first or tonumber(z[2]) < first.at) then first = {s = s, id = z[1], at = tonumber(z[2])} end
+    end
+    if not first then return end
+    evicted = evicted + retain(first.s, first.id)
+  end
+end
+evict({'S', 'C', 'E'}, c.most)
+evict({'D'}, c.mostdead)
+retained = retained + evicted
 for _, v in ipairs(call('ZRANGEBYSCORE', P .. 'viewuse', '-inf', now - 3600000)) do dropview(v) end
 wake()
-return {promoted, reaped, expired, retained, more}
+return {promoted, reaped, expired, retained, more, evicted}

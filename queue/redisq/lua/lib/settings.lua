@@ -5,7 +5,7 @@
 local kept
 local function conf()
   if not kept then
-    kept = {guard = 0, crashes = 3, done = 86400000, dead = 2592000000, logs = 'failed'}
+    kept = {guard = 0, crashes = 3, done = 86400000, dead = 2592000000, logs = 'failed', most = 0, mostdead = 0}
     local c = call('HGET', P .. 'conf', '')
     if c then for k, v in pairs(cmsgpack.unpack(c)) do kept[k] = v end end
   end

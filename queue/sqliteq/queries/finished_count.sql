@@ -1,0 +1,1 @@
+SELECT count(*) FROM finished WHERE fin BETWEEN ? AND ?;
