@@ -31,6 +31,7 @@ import (
 	"github.com/taskhost/taskhost/host/runjob"
 	"github.com/taskhost/taskhost/host/schedules"
 	"github.com/taskhost/taskhost/host/settle"
+	"github.com/taskhost/taskhost/host/workers"
 	"github.com/taskhost/taskhost/queue"
 )
 
@@ -49,6 +50,7 @@ type Host struct {
 	catalog    *catalog.Catalog
 	operations *operations.Service
 	schedules  *schedules.Service
+	workers    *workers.Registry
 
 	opening lifecycle.Loop // starts to dispatch once the handlers are ready
 
@@ -111,6 +113,12 @@ func New(o Options) (*Host, error) {
 	}
 	h.operations = operations.New(ops)
 	h.schedules = schedules.New(plan)
+	slots := o.Concurrency
+	if o.NoWorker {
+		slots = 0
+	}
+	h.workers = workers.New(workers.Options{Records: o.Store, Now: o.Store.Now, Log: part(o.Log, "workers"), ID: o.Worker, Queues: o.View.Queues, Slots: slots,
+		Version: o.Version, Busy: h.dispatch.Busy})
 	return h, nil
 }
 
@@ -128,6 +136,7 @@ func (h *Host) Start(ctx context.Context) error {
 	}{
 		{"settle", h.settle.Start}, {"notes", h.notes.Start}, {"lease", h.keeper.Start},
 		{"handlers", h.catalog.Start}, {"operations", h.operations.Start}, {"schedules", h.schedules.Start},
+		{"workers", h.workers.Start},
 	}
 	if h.maintain != nil {
 		steps = append(steps, struct {
@@ -187,6 +196,9 @@ func (h *Host) Operations() *operations.Service { return h.operations }
 
 // Schedules keeps schedules, and serves them while this host leads.
 func (h *Host) Schedules() *schedules.Service { return h.schedules }
+
+// Workers lists the hosts of the store.
+func (h *Host) Workers() *workers.Registry { return h.workers }
 
 // CheckLeases extends the leases of running jobs at once. Call it after a running job was cancelled: its handler is then
 // stopped without waiting for the next third of a lease.

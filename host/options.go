@@ -34,6 +34,7 @@ type Options struct {
 	// chosen by a lease.
 	Shared bool
 
+	Version     string        // of the program, for the list of workers
 	Worker      string        // who holds leases; default "w-" and 6 hex digits
 	View        queue.View    // queues to serve; default all
 	Concurrency int           // jobs at once; 0 = the slots of the runtimes together

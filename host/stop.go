@@ -17,7 +17,7 @@ import (
 //	interrupt               the rest is stopped (handlers.ErrDraining) and given back to the front of its queue, as one batch in
 //	                        the order in which it was reserved; no attempt is counted
 //	settle                  everything that ended is settled; leases are kept until then
-//	parts                   notes, leases, maintenance (its lease is handed back), operations, handlers
+//	parts                   notes, leases, maintenance (its lease is handed back), the list of workers, operations, handlers
 //
 // Kill, or the end of Stop's context, goes to the interrupt at once, and leaves killGrace for the rest.
 const (
@@ -85,6 +85,7 @@ func (h *Host) stop(ctx context.Context) error {
 	if h.maintain != nil {
 		h.maintain.Stop()
 	}
+	h.workers.Stop()
 	h.operations.Stop()
 	h.catalog.Stop()
 	h.kill()

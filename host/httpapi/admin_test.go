@@ -2,12 +2,14 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/taskhost/taskhost/host/httpapi"
+	"github.com/taskhost/taskhost/host/workers"
 	"github.com/taskhost/taskhost/queue"
 )
 
@@ -203,6 +205,30 @@ func TestOperationsOnAnyJobs(t *testing.T) {
 	}
 	s.send("POST", "/v1/jobs/"+gone+"/retry", nil).wantProblem(409, httpapi.CodeConflict, "")
 	s.send("POST", "/v1/jobs/"+gone+"/retry", `{"payload":2}`).want(201)
+}
+
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	if got := s.send("GET", "/v1/workers", nil).want(200).object(); len(got["workers"].([]any)) != 0 {
+		t.Errorf("%v", got)
+	}
+	now, err := s.store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := json.Marshal(workers.Worker{ID: "w-1", Since: now.Add(-time.Hour), LastSeen: now, Slots: 4, Running: 2, Version: "0.1.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.PutRecord(t.Context(), "worker", "w-1", value, 0); err != nil {
+		t.Fatal(err)
+	}
+	var l httpapi.WorkerList
+	s.send("GET", "/v1/workers", nil).want(200).into(&l)
+	if len(l.Workers) != 1 || l.Workers[0].ID != "w-1" || !l.Workers[0].Live || l.Workers[0].Slots != 4 || l.Workers[0].Running != 2 || l.Workers[0].Queues == nil {
+		t.Errorf("%+v", l)
+	}
 }
 
 func TestOperationFaults(t *testing.T) {

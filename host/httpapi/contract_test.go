@@ -135,7 +135,8 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 		POST,/v1/handlers/{type}/versions GET,/v1/handlers GET,/v1/handlers/{type} GET,/v1/handlers/{type}/versions GET,/v1/handlers/{type}/versions/{version}
 		PUT,/v1/handlers/{type}/live POST,/v1/handlers/{type}/rollback
 		GET,/v1/schedules POST,/v1/schedules GET,/v1/schedules/{name} PUT,/v1/schedules/{name} PATCH,/v1/schedules/{name} DELETE,/v1/schedules/{name}
-		POST,/v1/schedules/{name}/run`)
+		POST,/v1/schedules/{name}/run
+		GET,/v1/workers`)
 	var got []string
 	var doc struct {
 		OpenAPI string                                `json:"openapi"`

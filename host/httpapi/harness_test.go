@@ -22,6 +22,7 @@ import (
 	"github.com/taskhost/taskhost/host/httpapi"
 	"github.com/taskhost/taskhost/host/operations"
 	"github.com/taskhost/taskhost/host/schedules"
+	"github.com/taskhost/taskhost/host/workers"
 	"github.com/taskhost/taskhost/queue"
 	"github.com/taskhost/taskhost/queue/memq"
 )
@@ -114,6 +115,7 @@ func newSite(t *testing.T, change ...func(*httpapi.Options)) *site {
 	plan := schedules.New(schedules.Options{Queue: s.store, Records: s.store, Log: log, Random: func() float64 { return 0 }, Defaults: schedules.Defaults{MaxAttempts: 5}})
 	opt := httpapi.Options{
 		Store: s.store, Types: s.registry, Handlers: cat, Operations: ops, Schedules: plan, Log: log,
+		Workers: workers.New(workers.Options{Records: s.store, Now: s.store.Now, Log: log}),
 		Version: httpapi.Version{Version: "0.1.0", Store: "memory"},
 	}
 	for _, c := range change {

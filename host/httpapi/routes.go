@@ -9,6 +9,7 @@ func (s *Server) routes() error {
 	s.steerRoutes()
 	s.queueRoutes()
 	s.operationRoutes()
+	s.workerRoutes()
 	s.handlerRoutes()
 	s.scheduleRoutes()
 	s.healthRoutes()

@@ -44,6 +44,7 @@ type Options struct {
 	Types      Types      // nil: unknown types are not told apart
 	Handlers   Handlers   // nil: the handler routes are absent
 	Operations Operations // nil: the operation routes are absent
+	Workers    Workers    // nil: the list of workers is absent
 	Schedules  Schedules  // nil: the schedule routes are absent
 
 	Auth     Authenticator // nil = Anonymous("default")

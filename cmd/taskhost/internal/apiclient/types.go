@@ -143,3 +143,15 @@ type Operation struct {
 
 // Terminal reports whether the operation is over.
 func (o *Operation) Terminal() bool { return o.State != "running" }
+
+// Worker is a host of the store.
+type Worker struct {
+	ID       string     `json:"id"`
+	Live     bool       `json:"live"`
+	Since    *time.Time `json:"since"`
+	LastSeen *time.Time `json:"last_seen"`
+	Queues   []string   `json:"queues"`
+	Slots    int        `json:"slots"`
+	Running  int        `json:"running"`
+	Version  string     `json:"version"`
+}

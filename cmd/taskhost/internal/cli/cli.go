@@ -71,7 +71,7 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 no rights, 5 conflict, 6 no 
 	complete(root, "output", "table", "json", "yaml", "id")
 
 	root.AddCommand(
-		a.devCommand(), a.serveCommand(), a.enqueueCommand(), a.jobCommand(), a.queueCommand(), a.dlqCommand(), a.operationCommand(), a.scheduleCommand(),
+		a.devCommand(), a.serveCommand(), a.enqueueCommand(), a.jobCommand(), a.queueCommand(), a.dlqCommand(), a.operationCommand(), a.scheduleCommand(), a.workerCommand(),
 		a.handlerCommand(), a.configCommand(), a.storeCommand(), a.doctorCommand(), a.versionCommand(), a.compileCommand(), a.runnerCommand(),
 	)
 	return root

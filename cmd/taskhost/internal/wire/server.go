@@ -111,6 +111,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 
 func (s *Server) openHost() (err error) {
 	ho := hostOptions(&s.o.Config)
+	ho.Version = Version(s.o.Commit).Version
 	ho.Store, ho.Runtimes, ho.Log = s.store, []handlers.Runtime{s.runtime}, s.o.Log
 	if s.plugins != nil {
 		ho.Runtimes = append(ho.Runtimes, s.plugins)
@@ -127,7 +128,7 @@ func (s *Server) openAPI(ctx context.Context) (err error) {
 	version.Store = s.store.Capabilities().Name
 	api, err := httpapi.New(httpapi.Options{
 		Listen: s.o.Config.Listen, AllowRemote: s.o.AllowRemote,
-		Store: cancelNow{s.store, s.host}, Types: s.host.Registry(), Handlers: s.host.Catalog(), Operations: s.host.Operations(), Schedules: s.host.Schedules(),
+		Store: cancelNow{s.store, s.host}, Types: s.host.Registry(), Handlers: s.host.Catalog(), Operations: s.host.Operations(), Schedules: s.host.Schedules(), Workers: s.host.Workers(),
 		Limits: limits(s.o.Config.Defaults), Defaults: apiDefaults(s.o.Config.Defaults),
 		Probes: s.probes(), Sandbox: s.runtime.SandboxLevel(), Version: version, Log: s.o.Log.With("part", "api"),
 	})
