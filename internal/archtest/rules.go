@@ -18,6 +18,7 @@ func Rooms() []Room {
 		wazero   = "github.com/tetratelabs/wazero"
 		sqlite   = "modernc.org/sqlite"
 		redis    = "github.com/redis/go-redis/v9"
+		lua      = "github.com/yuin/gopher-lua"
 		rapid    = "pgregory.net/rapid"
 		goleak   = "go.uber.org/goleak"
 		sys      = "golang.org/x/sys"
@@ -52,8 +53,9 @@ func Rooms() []Room {
 		{Path: "queue/memq", May: []string{"queue"}, Tests: append(anyTest, "queue/queuetest")},
 		{Path: "queue/sqliteq/...", May: []string{"queue", "queue/fair", "queue/sqliteq/..."}, Third: []string{sqlite, "modernc.org/libc", sys},
 			Tests: append(anyTest, "queue/queuetest", "queue/memq")},
-		{Path: "queue/redisq", May: []string{"queue", "queue/fair"}, Third: []string{redis},
+		{Path: "queue/redisq", May: []string{"queue", "queue/fair", "queue/redisq/luaexec"}, Third: []string{redis},
 			Tests: append(anyTest, "queue/queuetest", "queue/memq", "queue/redisq/redistest")},
+		{Path: "queue/redisq/luaexec", Third: []string{redis, lua}, Tests: append(anyTest, "queue/redisq/redistest")},
 		{Path: "queue/redisq/redistest"},
 		{Path: "config", Third: []string{koanf, yaml, yaml3, toml, structs, sys}, Tests: anyTest},
 

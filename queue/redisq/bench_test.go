@@ -74,7 +74,12 @@ type bench struct {
 
 func newBench(b *testing.B, r queue.Retention) *bench {
 	b.Helper()
-	s := open(b, redisq.Options{})
+	return newBenchIn(b, redisq.ModeLua, r)
+}
+
+func newBenchIn(b *testing.B, m mode, r queue.Retention) *bench {
+	b.Helper()
+	s := open(b, redisq.Options{URL: m.url(b)})
 	if err := s.Configure(b.Context(), queue.Scheduling{Retention: r}); err != nil {
 		b.Fatal(err)
 	}
@@ -216,6 +221,38 @@ func BenchmarkProcess(b *testing.B) {
 				x.stop()
 			})
 		}
+	}
+}
+
+// BenchmarkModes is a job's whole life with scripts in Redis and without: 64 producers and batches of 64, and one job per call.
+func BenchmarkModes(b *testing.B) {
+	for _, m := range []mode{redisq.ModeLua, redisq.ModeNoLua} {
+		b.Run(string(m)+"/batches", func(b *testing.B) {
+			x := newBenchIn(b, m, queue.Retention{Succeeded: -1})
+			x.start()
+			var wg sync.WaitGroup
+			x.work(&wg)
+			x.produce(&wg, oneQueue, 64)
+			wg.Wait()
+			x.stop()
+		})
+		b.Run(string(m)+"/one by one", func(b *testing.B) {
+			x := newBenchIn(b, m, queue.Retention{Succeeded: -1})
+			x.start()
+			for i := range int64(b.N) {
+				if _, err := x.s.Enqueue(b.Context(), []queue.JobSpec{x.spec(oneQueue, i, nil)}); err != nil {
+					b.Fatal(err)
+				}
+				jobs, err := x.s.Reserve(b.Context(), queue.ReserveParams{Worker: "w", Max: 1, Lease: time.Minute})
+				if err != nil || len(jobs) != 1 {
+					b.Fatalf("%v %v", jobs, err)
+				}
+				if _, err := x.s.Settle(b.Context(), []queue.Settlement{{Ref: ref(jobs[0]), Verb: queue.VerbAck}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			x.stop()
+		})
 	}
 }
 

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/redisq/luaexec"
 )
 
 func TestOptions(t *testing.T) {
@@ -18,10 +21,11 @@ func TestOptions(t *testing.T) {
 		{"redis://h:1/3?prefix=th:&dial_timeout=3s", ""},
 		{"rediss://user:secret@h:1", ""},
 		{"redis://h:1?lua=1", ""},
-		{"redis+sentinel://:secret@h:1", "Sentinel is not supported"},
+		{"redis+sentinel://:secret@h:1", "must name the master"},
+		{"redis://h:1?lua=0", ""},
+		{"redis://:secret@h:1?lua=no", "lua must be"},
 		{"http://:secret@h:1", "must begin with redis://"},
 		{"redis://:secret@h:1?cluster=1", "Cluster is not supported"},
-		{"redis://:secret@h:1?lua=0", "without Lua is not supported"},
 		{"redis://:secret@h:1?prefix=", "1 to 64 bytes"},
 		{"redis://:secret@h:1?prefix=a*", "not allowed"},
 		{"redis://:secret@h:1?prefix=a{b}", "not allowed"},
@@ -31,7 +35,7 @@ func TestOptions(t *testing.T) {
 		{"redis://:sec%ret@h:1", "cannot be read"},
 	} {
 		o := Options{URL: c.url}
-		_, _, err := o.parse()
+		_, err := o.parse()
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", c.url, err)
@@ -42,11 +46,13 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	o := Options{URL: "redis://u:p@h:1/2?prefix=x:", Username: "other", Password: "secret"}
-	c, prefix, err := o.parse()
-	if err != nil || c.Username != "other" || c.Password != "secret" || c.DB != 2 || prefix != "x:" {
-		t.Errorf("options: %q %q db %d prefix %q, %v", c.Username, c.Password, c.DB, prefix, err)
+	x, err := o.parse()
+	if err != nil || x.client.Username != "other" || x.client.Password != "secret" || x.client.DB != 2 || x.prefix != "x:" {
+		t.Errorf("options: %+v, %v", x, err)
 	}
 }
+
+var commandName = regexp.MustCompile(`\b(?:call|push|put|of)\('([A-Z]+)'`)
 
 // Scripts fit what Redis and this package ask of them.
 func TestScripts(t *testing.T) {
@@ -62,6 +68,15 @@ func TestScripts(t *testing.T) {
 		writesNew := name == "enqueue" || name == "putrecord"
 		if oom := strings.Contains(s.text[:strings.IndexByte(s.text, '\n')], "allow-oom"); oom == writesNew {
 			t.Errorf("%s runs on a full Redis: %t", name, oom)
+		}
+		// What the interpreter of hosts without Lua cannot do is known before a host meets it.
+		if _, err := s.program(); err != nil {
+			t.Error(err)
+		}
+		for _, c := range commandName.FindAllStringSubmatch(s.text, -1) {
+			if !slices.Contains(luaexec.Supported(), strings.ToLower(c[1])) {
+				t.Errorf("%s uses %s, which luaexec does not have: add it to its commands", name, c[1])
+			}
 		}
 	}
 }

@@ -30,6 +30,8 @@ package redisq
 //	rec:<kind>, recs:<kind>    HASH, ZSET  records and their keys
 //	seq, count         STRING, HASH  last id, counters
 //	watch:<id>, watching       channels of WatchJob
+//	mode               STRING  'lua' or 'nolua': how the hosts of this store run scripts   nolua.go
+//	rev, lock          STRING  without Lua: the revision that every change raises, the lock of who is changing
 //
 // # Where this differs from the layout that was asked for (R1 §5.1)
 //
@@ -59,6 +61,9 @@ const (
 	keyReady    = "ready:"
 	keyAside    = "aside:"
 	keyAsides   = "asides:"
+	keyMode     = "mode"
+	keyRevision = "rev"
+	keyLock     = "lock"
 )
 
 // PrefixDefault begins every key unless the URL or the options name another prefix.

@@ -12,17 +12,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/redisq/luaexec"
 )
 
 // Store is a store on one Redis. It is made by Open.
 type Store struct {
 	client  *redis.Client
 	options *redis.Options // of client; blocking connections copy them
+	address string         // for people
 	o       Options
 	prefix  string
 	limits  queue.Limits
 	clock   queue.Clock // nil = Redis TIME
 	scripts map[string]*script
+	exec    *luaexec.Executor // nil = Redis runs the scripts
 	server  server
 	lanes   *lanes
 	outage  outage
@@ -60,7 +63,7 @@ var (
 // Options.AllowEviction), scripts and the store's own keys allowed. An error names what is missing; it is an ErrUnavailable when
 // Redis does not answer, and a *queue.InvalidError for options or a server that cannot be used.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	c, prefix, err := o.parse()
+	t, err := o.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -72,21 +75,31 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{options: c, o: o, prefix: prefix, limits: o.Limits, clock: o.Clock, scripts: scripts, lanes: l,
+	s := &Store{address: t.name(), o: o, prefix: t.prefix, limits: o.Limits, clock: o.Clock, scripts: scripts, lanes: l,
 		listScan: listScan, listReady: listReady, guardDelay: guardDelay, enqueues: make(chan *enqueueCall, enqueueWaiting)}
 	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	c.OnConnect = s.connected
-	s.client = redis.NewClient(c)
+	t.client.OnConnect = s.connected
+	if t.failover != nil {
+		t.failover.OnConnect = s.connected
+	}
+	s.client = t.connect()
+	s.options = s.client.Options()
 	s.guards.purpose = "guard:"
+	if t.noLua {
+		err = s.newExecutor()
+	}
+	if err == nil {
+		err = s.probe(ctx)
+	}
 	s.watches.init(s)
-	if err := s.probe(ctx); err != nil {
+	if err != nil {
 		s.end(queue.ErrClosed)
 		return nil, joinClose(err, s.client.Close())
 	}
 	for range committers {
 		s.workers.Go(s.commitEnqueues)
 	}
-	s.o.Logger.Info("redis store opened", "address", c.Addr, "db", c.DB, "prefix", prefix, "version", s.server.version, "durability", s.server.durability)
+	s.o.Logger.Info("redis store opened", "address", s.address, "db", t.client.DB, "prefix", t.prefix, "mode", s.mode(), "version", s.server.version, "durability", s.server.durability)
 	return s, nil
 }
 
@@ -111,7 +124,7 @@ func (s *Store) enter(ctx context.Context) error {
 // Err says that Redis does not answer, and since when; nil when it answered the last call.
 func (s *Store) Err() error {
 	if since := s.outage.down(); !since.IsZero() {
-		return fmt.Errorf("%w: no answer from Redis at %s for %s", queue.ErrUnavailable, s.options.Addr, time.Since(since).Round(time.Millisecond))
+		return fmt.Errorf("%w: no answer from Redis at %s for %s", queue.ErrUnavailable, s.address, time.Since(since).Round(time.Millisecond))
 	}
 	return nil
 }

@@ -45,10 +45,11 @@ func TestDurabilityIsTold(t *testing.T) {
 }
 
 // A record that cannot be read goes to the dead letters or is passed over, and hurts nobody else.
-func TestDamagedRecord(t *testing.T) {
-	t.Parallel()
+func TestDamagedRecord(t *testing.T) { inBothModes(t, damagedRecord) }
+
+func damagedRecord(t *testing.T, m mode) {
 	server := own(t)
-	s := open(t, redisq.Options{URL: server.URL("x:")})
+	s := open(t, redisq.Options{URL: m.of(server)})
 	admin := client(t, server.Addr())
 	ids := put(t, s, mail("a"), mail("b"))
 	key := "x:msg:" + strings.TrimPrefix(ids[0], "job_")
@@ -75,10 +76,11 @@ func TestDamagedRecord(t *testing.T) {
 }
 
 // A body of more than 4 KiB is whole again in a reservation, and gone with its job.
-func TestLargeBodies(t *testing.T) {
-	t.Parallel()
+func TestLargeBodies(t *testing.T) { inBothModes(t, largeBodies) }
+
+func largeBodies(t *testing.T, m mode) {
 	server := own(t)
-	s := open(t, redisq.Options{URL: server.URL("x:")})
+	s := open(t, redisq.Options{URL: m.of(server)})
 	if err := s.Configure(t.Context(), queue.Scheduling{Retention: queue.Retention{Succeeded: -1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,9 +100,10 @@ func TestLargeBodies(t *testing.T) {
 }
 
 // There is a bound to the number of different views.
-func TestTooManyViews(t *testing.T) {
-	t.Parallel()
-	s := open(t, redisq.Options{})
+func TestTooManyViews(t *testing.T) { inBothModes(t, tooManyViews) }
+
+func tooManyViews(t *testing.T, m mode) {
+	s := open(t, redisq.Options{URL: m.url(t)})
 	var err error
 	n := 0
 	for ; err == nil && n < 1000; n++ {

@@ -56,7 +56,10 @@ func (s *Store) probe(ctx context.Context) error {
 		s.o.Logger.Warn("redis may evict jobs when it is full", "maxmemory-policy", policy)
 	}
 	s.server.durability = s.durability(ctx, m)
-	// A real script tells at once about rights that are missing.
+	// Real scripts tell at once about rights that are missing.
+	if err := s.checkMode(ctx); err != nil {
+		return err
+	}
 	if _, err := s.run(ctx, "due"); err != nil {
 		return err
 	}

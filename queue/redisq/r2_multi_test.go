@@ -16,8 +16,9 @@ func vipFirst(maxConsecutiveHigh int) queue.Scheduling {
 }
 
 // TestR2TwoQueues is R2 §8.2, and the other half of 8.1.9: workers listen to vip and normal.
-func TestR2TwoQueues(t *testing.T) {
-	t.Parallel()
+func TestR2TwoQueues(t *testing.T) { inBothModes(t, r2TwoQueues) }
+
+func r2TwoQueues(t *testing.T, m mode) {
 	for _, s := range []struct {
 		section string
 		guard   int
@@ -38,7 +39,7 @@ func TestR2TwoQueues(t *testing.T) {
 	} {
 		t.Run(s.section, func(t *testing.T) {
 			t.Parallel()
-			s.play(newCrew(t, vipFirst(s.guard)))
+			s.play(newCrew(t, m, vipFirst(s.guard)))
 		})
 	}
 }

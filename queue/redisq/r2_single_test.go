@@ -14,8 +14,9 @@ import (
 const task = "task" // the queue that the notes call task:queue
 
 // TestR2OneQueue is R2 §8.1: all workers listen to one queue.
-func TestR2OneQueue(t *testing.T) {
-	t.Parallel()
+func TestR2OneQueue(t *testing.T) { inBothModes(t, r2OneQueue) }
+
+func r2OneQueue(t *testing.T, m mode) {
 	for _, s := range []struct {
 		section string
 		play    func(k *crew)
@@ -38,7 +39,7 @@ func TestR2OneQueue(t *testing.T) {
 	} {
 		t.Run(s.section, func(t *testing.T) {
 			t.Parallel()
-			s.play(newCrew(t, queue.Scheduling{}))
+			s.play(newCrew(t, m, queue.Scheduling{}))
 		})
 	}
 }

@@ -62,9 +62,9 @@ type worker struct {
 	vain   atomic.Int64 // wakes after which there was no job
 }
 
-func newCrew(t *testing.T, c queue.Scheduling) *crew {
+func newCrew(t *testing.T, m mode, c queue.Scheduling) *crew {
 	t.Helper()
-	at := shared.URL(t)
+	at := m.url(t)
 	_, id, _ := strings.Cut(at, "prefix=")
 	k := &crew{t: t, url: at, id: id, producer: open(t, redisq.Options{URL: at}), admin: client(t, shared.Server(t).Addr()),
 		events: make(chan seen, 100), workers: map[string]*worker{}, guardDelay: never}

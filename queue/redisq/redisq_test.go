@@ -56,11 +56,44 @@ func open(t testing.TB, o redisq.Options) *redisq.Store {
 	return s
 }
 
-func TestContract(t *testing.T) {
+// mode is a way in which scripts run. The tests of both play without Lua as a user who may not run scripts.
+type mode string
+
+// url names the server of this package, with a prefix that nobody else has.
+func (m mode) url(tb testing.TB) string {
+	tb.Helper()
+	if m == redisq.ModeNoLua {
+		return shared.URLWithoutScripts(tb)
+	}
+	return shared.URL(tb)
+}
+
+// of names a server and the prefix x:.
+func (m mode) of(s *redistest.Server) string {
+	if m == redisq.ModeNoLua {
+		return s.URLWithoutScripts("x:")
+	}
+	return s.URL("x:")
+}
+
+// inBothModes plays a test in both modes.
+func inBothModes(t *testing.T, test func(t *testing.T, m mode)) {
+	t.Helper()
 	t.Parallel()
+	for _, m := range []mode{redisq.ModeLua, redisq.ModeNoLua} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			test(t, m)
+		})
+	}
+}
+
+func TestContract(t *testing.T) { inBothModes(t, contract) }
+
+func contract(t *testing.T, m mode) {
 	queuetest.Exercise(t, func(t *testing.T) queuetest.Backend {
 		clock := queuetest.NewFakeClock()
-		o := redisq.Options{URL: shared.URL(t), Clock: clock}
+		o := redisq.Options{URL: m.url(t), Clock: clock}
 		current := open(t, o)
 		return queuetest.Backend{
 			Queue:   current,
@@ -86,8 +119,9 @@ func TestContract(t *testing.T) {
 }
 
 func TestHistories(t *testing.T) {
-	t.Parallel()
-	queuetest.Histories(t, func(t *testing.T, clock queue.Clock, limits queue.Limits) queue.Queue {
-		return open(t, redisq.Options{Clock: clock, Limits: limits})
+	inBothModes(t, func(t *testing.T, m mode) {
+		queuetest.Histories(t, func(t *testing.T, clock queue.Clock, limits queue.Limits) queue.Queue {
+			return open(t, redisq.Options{URL: m.url(t), Clock: clock, Limits: limits})
+		})
 	})
 }

@@ -12,18 +12,23 @@ import (
 	"net"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/redisq/luaexec"
 )
 
 //go:embed lua/*.lua lua/lib/*.lua
 var luaFiles embed.FS
 
 // script is one file of lua/ with its libraries, and the name Redis knows it by.
-type script struct{ text, sha string }
+type script struct {
+	text, sha string
+	program   func() (*luaexec.Program, error) // compiled at its first use
+}
 
 // loadScripts puts every script together: its first line, lib/base.lua, and the rest with the libraries that --@include lines name in
 // their places. Libraries have such lines for what they need themselves; each comes once. An --@include inside a function costs nothing
@@ -47,7 +52,9 @@ func loadScripts() (map[string]*script, error) {
 			return nil, fmt.Errorf("%s: %w", e.Name(), err)
 		}
 		sum := sha1.Sum([]byte(full)) //nolint:gosec // see above
-		scripts[strings.TrimSuffix(e.Name(), ".lua")] = &script{text: full, sha: hex.EncodeToString(sum[:])}
+		name := strings.TrimSuffix(e.Name(), ".lua")
+		scripts[name] = &script{text: full, sha: hex.EncodeToString(sum[:]),
+			program: sync.OnceValues(func() (*luaexec.Program, error) { return luaexec.Compile(name, full) })}
 	}
 	return scripts, nil
 }
@@ -114,18 +121,9 @@ const (
 // run sends a script and returns its answer. A call whose reply was lost is sent again: scripts either change nothing the second
 // time, or carry a lane (lane.go).
 func (s *Store) run(ctx context.Context, name string, args ...any) (any, error) {
-	sc := s.scripts[name]
-	all := make([]any, 0, len(args)+5)
-	all = append(all, "evalsha", sc.sha, 1, s.prefix, s.clockArg())
-	all = append(all, args...)
 	pause, begun := firstPause, time.Now()
 	for try := 1; ; try++ {
-		v, err := s.client.Do(ctx, all...).Result()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			all[0], all[1] = "eval", sc.text
-			v, err = s.client.Do(ctx, all...).Result()
-			all[0], all[1] = "evalsha", sc.sha
-		}
+		v, err := s.once(ctx, name, args...)
 		if err == nil || errors.Is(err, redis.Nil) {
 			s.outage.over()
 			return v, nil
@@ -143,6 +141,23 @@ func (s *Store) run(ctx context.Context, name string, args ...any) (any, error) 
 		timer.Stop()
 		pause *= 5
 	}
+}
+
+// once sends a script once, or runs it here when Redis may not (nolua.go).
+func (s *Store) once(ctx context.Context, name string, args ...any) (any, error) {
+	if s.exec != nil {
+		return s.runHere(ctx, name, args)
+	}
+	sc := s.scripts[name]
+	all := make([]any, 0, len(args)+5)
+	all = append(all, "evalsha", sc.sha, 1, s.prefix, s.clockArg())
+	all = append(all, args...)
+	v, err := s.client.Do(ctx, all...).Result()
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		all[0], all[1] = "eval", sc.text
+		v, err = s.client.Do(ctx, all...).Result()
+	}
+	return v, err
 }
 
 // viewsMax is how many different views a store keeps (viewmost in lua/lib/lines.lua); one that nobody waited on for an hour is
@@ -164,6 +179,9 @@ func (s *Store) failure(ctx context.Context, name string, err error) error {
 		return context.Cause(ctx)
 	case redis.HasErrorPrefix(err, "OOM"):
 		return fmt.Errorf("%w: redis is full (maxmemory): %s was refused and changed nothing: %w", queue.ErrUnavailable, name, err)
+	}
+	if wrong := s.wrongMode(err); wrong != nil {
+		return wrong
 	}
 	if redis.HasErrorPrefix(err, "VIEWS") {
 		return &queue.LimitError{Field: "view", Limit: "views", Max: viewsMax, Got: viewsMax + 1, Unit: "different sets of queues"}

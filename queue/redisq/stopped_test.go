@@ -15,10 +15,11 @@ import (
 
 // A Redis that hangs does not take its callers along: waits end with their contexts, calls with an error, and all is well when it
 // goes on.
-func TestStoppedRedis(t *testing.T) {
-	t.Parallel()
+func TestStoppedRedis(t *testing.T) { inBothModes(t, stoppedRedis) }
+
+func stoppedRedis(t *testing.T, m mode) {
 	server := own(t)
-	s := open(t, redisq.Options{URL: server.URL("x:") + "&read_timeout=200ms&client_name=" + hostName})
+	s := open(t, redisq.Options{URL: m.of(server) + "&read_timeout=200ms&client_name=" + hostName})
 	admin := client(t, server.Addr())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	waited := make(chan error, 1)

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -15,11 +16,12 @@ type Proxy struct {
 	stop   context.CancelFunc // of dialling
 	wg     sync.WaitGroup
 
-	mu    sync.Mutex
-	drop  int
-	lost  int
-	conns map[net.Conn]bool
-	done  bool
+	mu     sync.Mutex
+	drop   int
+	dropTo string // the next request that has it in it loses its reply
+	lost   int
+	conns  map[net.Conn]bool
+	done   bool
 }
 
 // NewProxy listens in front of a server. Close ends it.
@@ -49,6 +51,23 @@ func (p *Proxy) DropReplies(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop = n
+}
+
+// DropReplyTo loses the reply to the next request that has this text in it, together with its connection. The request is carried out.
+func (p *Proxy) DropReplyTo(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropTo = text
+}
+
+// asks looks whether a request is the one whose reply is to be lost.
+func (p *Proxy) asks(request []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dropTo != "" && bytes.Contains(request, []byte(p.dropTo)) {
+		p.dropTo = ""
+		p.drop++
+	}
 }
 
 // Lost is how many replies were lost so far.
@@ -135,6 +154,9 @@ func (p *Proxy) pipe(to, from net.Conn, replies bool) {
 		n, err := from.Read(b)
 		if err != nil || replies && p.loses() {
 			return
+		}
+		if !replies {
+			p.asks(b[:n])
 		}
 		if _, err := to.Write(b[:n]); err != nil {
 			return

@@ -49,6 +49,14 @@ func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 // URL names the server and a prefix.
 func (s *Server) URL(prefix string) string { return "redis://" + s.Addr() + "/0?prefix=" + prefix }
 
+// noScripts is a user of every server that may do everything but run scripts; it is its own password.
+const noScripts = "noscripts"
+
+// URLWithoutScripts is URL for a user who may not run scripts, and for the mode of the store that does without them.
+func (s *Server) URLWithoutScripts(prefix string) string {
+	return "redis://" + noScripts + ":" + noScripts + "@" + s.Addr() + "/0?lua=0&prefix=" + prefix
+}
+
 // PID is the process id.
 func (s *Server) PID() int {
 	s.mu.Lock()
@@ -60,7 +68,8 @@ func (s *Server) PID() int {
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning"}, s.args...)
+	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning",
+		"--user", noScripts, "on", ">" + noScripts, "allkeys", "allchannels", "+@all", "-@scripting"}, s.args...)
 	s.out = &bytes.Buffer{}
 	s.cmd = exec.Command("redis-server", args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
@@ -130,6 +139,12 @@ type Shared struct {
 func (s *Shared) URL(tb testing.TB) string {
 	tb.Helper()
 	return s.Server(tb).URL(fmt.Sprintf("t%d:", s.n.Add(1)))
+}
+
+// URLWithoutScripts is URL for a user who may not run scripts.
+func (s *Shared) URLWithoutScripts(tb testing.TB) string {
+	tb.Helper()
+	return s.Server(tb).URLWithoutScripts(fmt.Sprintf("t%d:", s.n.Add(1)))
 }
 
 // Server returns the server; the test fails when there is none.

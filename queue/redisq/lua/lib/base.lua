@@ -2,6 +2,10 @@
 -- KEYS[1] the prefix of all keys; ARGV[1] store time in ms, empty = Redis TIME (see Options.Clock).
 local call = redis.call
 local P = KEYS[1]
+-- Hosts without Lua (redis.send is theirs) would not notice what a script in Redis writes: see mode.go.
+if not redis.send and call('GET', P .. 'mode') == 'nolua' then
+  return redis.error_reply('MODE the hosts of this store do without Lua')
+end
 local now = tonumber(ARGV[1])
 if not now then
   local t = call('TIME')
