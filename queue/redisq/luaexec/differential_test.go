@@ -125,7 +125,9 @@ func steps() *rapid.Generator[step] {
 			func() step { return of(w, "RPOP", "l") },
 			func() step { return of(w, "LPOP", "l", count.Draw(t, "n")) },
 			func() step { return of(w, "RPOP", "l", count.Draw(t, "n")) },
-			func() step { return of(w, "LREM", "l", rapid.SampledFrom([]string{"1", "0", "-1", "2", "-3"}).Draw(t, "n"), m()) },
+			func() step {
+				return of(w, "LREM", "l", rapid.SampledFrom([]string{"1", "0", "-1", "2", "-3"}).Draw(t, "n"), m())
+			},
 			func() step { return of("r", "HGET", "h", m()) },
 			func() step { return of("r", "HMGET", "h", words(member, 4)...) },
 			func() step { return of("r", "HEXISTS", "h", m()) },
