@@ -275,7 +275,7 @@ handlers: [{type: "a b"}]
 		`c.yaml:10: defaults.memory: must be a size with a unit such as "64MiB", got 64`,
 		`c.yaml:10: defaults.timeout: must be between 10ms and 7d, got 0s`,
 		`c.yaml:10: defaults.max_attempts: must be a whole number between 1 and 1000, got 2.5`,
-		`c.yaml:11: store: must be sqlite (a file in data_dir) or redis://[user:password@]host:port/db[?prefix=…] (rediss:// for TLS); got "postgres://user:***@h:5432/0"`,
+		`c.yaml:11: store: must be sqlite (a file in data_dir) or redis://[user:password@]host:port/db[?prefix=…] (rediss:// for TLS, redis+sentinel://host:port,host:port/master/db for Sentinels); got "postgres://user:***@h:5432/0"`,
 		`c.yaml:12: wasm.sandbox: must be one of off, best, basic, standard, strict; got the string "high"`,
 		`c.yaml:12: wasm.slots: must be a whole number between 1 and 1024, got 0 (or auto)`,
 		`c.yaml:13: plans: not in this version`,
@@ -458,6 +458,18 @@ func TestSecretsAreHidden(t *testing.T) {
 	text := marshal(t, c.Show())
 	if strings.Contains(text, "hunter2") || !strings.Contains(text, "fast") {
 		t.Error(text)
+	}
+	for url, want := range map[string]string{
+		"redis+sentinel://u:hunter2@h:1,i:2/m/0?prefix=x&sentinel_password=hunter2": "redis+sentinel://u:***@h:1,i:2/m/0?prefix=x&sentinel_password=***",
+		"rediss+sentinel://h:1/m?sentinel_password=hunter2":                         "rediss+sentinel://h:1/m?sentinel_password=***",
+		"redis://:hunter2@h:x?password=hunter2":                                     "***@h:x",
+	} {
+		if got := RedactURL(url); got != want {
+			t.Errorf("%s is shown as %s, want %s", url, got, want)
+		}
+		if !IsRedis(url) {
+			t.Errorf("%s is no Redis", url)
+		}
 	}
 	if c.Handlers[0].Config["API_TOKEN"] != "hunter2" {
 		t.Error("hiding must not change the configuration")

@@ -213,7 +213,7 @@ func storeName(n *node) (any, error) {
 	if ok {
 		got = strconv.Quote(RedactURL(s))
 	}
-	return nil, fmt.Errorf("must be sqlite (a file in data_dir) or redis://[user:password@]host:port/db[?prefix=…] (rediss:// for TLS); got %s", got)
+	return nil, fmt.Errorf("must be sqlite (a file in data_dir) or redis://[user:password@]host:port/db[?prefix=…] (rediss:// for TLS, redis+sentinel://host:port,host:port/master/db for Sentinels); got %s", got)
 }
 
 func address(n *node) (any, error) {
@@ -300,8 +300,12 @@ func fileName(name string) error {
 // unless it has an @, before which everything is hidden.
 func RedactURL(s string) string {
 	u, err := url.Parse(s)
+	if before, hosts, after, ok := hostList(s); ok {
+		return strings.Replace(RedactURL(before+placeholder+after), placeholder, hosts, 1)
+	}
 	if err != nil || u.Scheme == "" {
 		if _, host, ok := strings.Cut(s, "@"); ok {
+			host, _, _ = strings.Cut(host, "?")
 			return "***@" + host
 		}
 		return s
@@ -321,6 +325,23 @@ func RedactURL(s string) string {
 	}
 	out := u.String()
 	return strings.ReplaceAll(out, "%2A%2A%2A", "***")
+}
+
+// placeholder stands for a list of hosts, which net/url does not read.
+const placeholder = "hosts.invalid"
+
+// hostList finds the hosts of a URL that names several, as Sentinel URLs do.
+func hostList(s string) (before, hosts, after string, ok bool) {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok || strings.Contains(s, placeholder) {
+		return "", "", "", false
+	}
+	end := len(rest)
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		end = i
+	}
+	at := strings.LastIndexByte(rest[:end], '@') + 1
+	return scheme + "://" + rest[:at], rest[at:end], rest[end:], strings.Contains(rest[at:end], ",")
 }
 
 func looksSecret(name string) bool {

@@ -7,5 +7,7 @@ const StoreSQLite = "sqlite"
 
 // IsRedis reports whether a store is named by the URL of a Redis. Whether the URL is right is for the engine to say.
 func IsRedis(store string) bool {
-	return strings.HasPrefix(store, "redis://") || strings.HasPrefix(store, "rediss://")
+	scheme, _, ok := strings.Cut(store, "://")
+	scheme = strings.TrimSuffix(scheme, "+sentinel")
+	return ok && (scheme == "redis" || scheme == "rediss")
 }

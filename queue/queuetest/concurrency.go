@@ -36,7 +36,7 @@ func concurrencyOnce(f *fixture) {
 	defer stop()
 	produce := func(p int) {
 		for i := range perProducer {
-			outcomes, err := f.Queue.Enqueue(ctx, []queue.JobSpec{spec(fmt.Sprintf("q%d", i%3), "", tenant(fmt.Sprintf("t%d", p%2)))})
+			outcomes, err := f.Queue.Enqueue(f.ctx, []queue.JobSpec{spec(fmt.Sprintf("q%d", i%3), "", tenant(fmt.Sprintf("t%d", p%2)))})
 			if err != nil || outcomes[0].Status != queue.EnqueueCreated {
 				f.Errorf("Enqueue = %+v, %v", outcomes, err)
 				return

@@ -14,9 +14,13 @@
 // unguessable token: what is not there any more cannot be settled, extended or noted. A call whose reply was lost is sent
 // again under the same number and changes nothing the second time (lane.go).
 //
+// # Without Lua
+//
+// With ?lua=0 the same scripts run in the host (nolua.go, package luaexec), for a Redis that does not run scripts. A store has one mode.
+//
 // # What is left out, and named
 //
-// Open refuses Cluster, Sentinel and the mode without Lua. Some scripts cost more than their share of a very large store, and run
-// rarely: the first use of a view, Configure with another configuration, and Audit look at every line that is not empty; the last
+// Open refuses Cluster. Behind Sentinels it finds the master, but a failover has not been played through yet. Some scripts cost
+// more than their share of a very large store, and run rarely: the first use of a view, Configure with another configuration, and Audit look at every line that is not empty; the last
 // two, and SetQueue with a cap where none was, at every job that runs.
 package redisq

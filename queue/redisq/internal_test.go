@@ -54,6 +54,70 @@ func TestOptions(t *testing.T) {
 
 var commandName = regexp.MustCompile(`\b(?:call|push|put|of)\('([A-Z]+)'`)
 
+func TestSentinelOptions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ url, master, addresses, user, password, sentinelUser, sentinelPassword string }{
+		{"redis+sentinel://h/m", "m", "h:26379", "", "", "", ""},
+		{"redis+sentinel://a:1,b,[::1]:3/m/4?prefix=x:&lua=0", "m", "a:1 b:26379 [::1]:3", "", "", "", ""},
+		{"rediss+sentinel://u:p%40@a:1,b:2/my.master?sentinel_username=w&sentinel_password=s%26&dial_timeout=1s", "my.master", "a:1 b:2", "u", "p@", "w", "s&"},
+	} {
+		o := Options{URL: c.url}
+		x, err := o.parse()
+		if err != nil {
+			t.Errorf("%s: %v", c.url, err)
+			continue
+		}
+		f := x.failover
+		if f == nil || f.MasterName != c.master || strings.Join(f.SentinelAddrs, " ") != c.addresses || f.Username != c.user || f.Password != c.password ||
+			f.SentinelUsername != c.sentinelUser || f.SentinelPassword != c.sentinelPassword {
+			t.Errorf("%s: %+v", c.url, f)
+		} else if tls := strings.HasPrefix(c.url, "rediss"); (f.TLSConfig != nil) != tls || tls && f.TLSConfig.ServerName != "" {
+			t.Errorf("%s: TLS %+v", c.url, f.TLSConfig)
+		}
+	}
+	o := Options{URL: "redis+sentinel://u:p@a:1/m/4?sentinel_password=s", Password: "P", SentinelUsername: "W", SentinelPassword: "S"}
+	if x, err := o.parse(); err != nil || x.failover.Password != "P" || x.failover.SentinelUsername != "W" || x.failover.SentinelPassword != "S" || x.failover.DB != 4 {
+		t.Errorf("%+v, %v", x, err)
+	}
+	for url, want := range map[string]string{
+		"redis+sentinel://:secret@a:1":                                 "must name the master",
+		"redis+sentinel://:secret@a:1/":                                "must name the master",
+		"redis+sentinel://:secret@a:1,/m":                              "Sentinel 2 of the list",
+		"redis+sentinel://:secret@a:0/m":                               "Sentinel 1 of the list",
+		"redis+sentinel://:secret@a:99999/m":                           "Sentinel 1 of the list",
+		"redis+sentinel:///m":                                          "Sentinel 1 of the list",
+		"redis+sentinel://:secret@a/m/x":                               `database number: "x"`,
+		"redis+sentinel://:secret@a/m?sentinel_password=secret&x=":     "unexpected option: x",
+		"redis+sentinel://:secret@" + strings.Repeat("a,", 32) + "a/m": "at most 32",
+		"redis://:secret@a:1?sentinel_password=secret":                 "sentinel_password",
+		"http+sentinel://:secret@a/m":                                  "must begin with",
+	} {
+		o := Options{URL: url}
+		if _, err := o.parse(); !errors.Is(err, queue.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") && want != "sentinel_password" {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
+}
+
+// However a URL is wrong, the error does not show its password.
+func FuzzOptions(f *testing.F) {
+	f.Add("redis", "h:1/0?prefix=x:")
+	f.Add("redis+sentinel", "a:1,b:2/m/0?sentinel_username=x&lua=0")
+	f.Add("rediss+sentinel", "[::1]/m/x?y")
+	f.Add("redis", "h:port/%zz")
+	f.Fuzz(func(t *testing.T, scheme, rest string) {
+		const password = "hunter2hunter2"
+		o := Options{URL: scheme + "://user:" + password + "@" + rest}
+		x, err := o.parse()
+		if err != nil && (!errors.Is(err, queue.ErrInvalid) || strings.Contains(err.Error(), password)) {
+			t.Errorf("%q: %v", o.URL, err)
+		}
+		if err == nil && (x.client == nil || x.prefix == "" || strings.Contains(x.name(), password)) {
+			t.Errorf("%q is taken for %+v", o.URL, x)
+		}
+	})
+}
+
 // Scripts fit what Redis and this package ask of them.
 func TestScripts(t *testing.T) {
 	t.Parallel()

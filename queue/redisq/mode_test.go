@@ -30,9 +30,9 @@ func TestOneModePerStore(t *testing.T) {
 		_, err := redisq.Open(t.Context(), redisq.Options{URL: other.of(server)})
 		refused(string(other)+" opens a store of mode "+string(m), err)
 
-		before, err := redisq.SetMode(t.Context(), redisq.Options{URL: other.of(server)})
-		if err != nil || before != string(m) {
-			t.Fatalf("SetMode: %q, %v", before, err)
+		before, now, err := redisq.SetMode(t.Context(), redisq.Options{URL: other.of(server)})
+		if err != nil || before != string(m) || now != string(other) {
+			t.Fatalf("SetMode: %q to %q, %v", before, now, err)
 		}
 		_, err = s.Enqueue(t.Context(), []queue.JobSpec{mail("x")})
 		refused("a host of mode "+string(m)+" that was left over", err)
@@ -45,10 +45,10 @@ func TestOneModePerStore(t *testing.T) {
 			t.Errorf("books after %s: %+v", m, r)
 		}
 	}
-	if _, err := redisq.SetMode(t.Context(), redisq.Options{URL: "redis://127.0.0.1:1"}); !errors.Is(err, queue.ErrUnavailable) {
+	if _, _, err := redisq.SetMode(t.Context(), redisq.Options{URL: "redis://127.0.0.1:1"}); !errors.Is(err, queue.ErrUnavailable) {
 		t.Errorf("nobody there: %v", err)
 	}
-	if _, err := redisq.SetMode(t.Context(), redisq.Options{URL: "redis://h?lua=2"}); !errors.Is(err, queue.ErrInvalid) {
+	if _, _, err := redisq.SetMode(t.Context(), redisq.Options{URL: "redis://h?lua=2"}); !errors.Is(err, queue.ErrInvalid) {
 		t.Errorf("no mode: %v", err)
 	}
 }

@@ -108,18 +108,19 @@ func (s *Store) checkMode(ctx context.Context) error {
 	return nil
 }
 
-// SetMode makes the store that the options name one for hosts of the mode that they name, and returns the mode it had ("" = none). Hosts of
-// the other mode are refused from then on at every call, so that all should have been stopped before. Errors are those of Open.
-func SetMode(ctx context.Context, o Options) (before string, err error) {
+// SetMode makes the store that the options name one for hosts of the mode that they name, and returns the mode it had ("" = none) and the
+// one it has. Hosts of the other mode are refused from then on at every call, so that all should have been stopped before. Errors
+// are those of Open.
+func SetMode(ctx context.Context, o Options) (before, now string, err error) {
 	t, err := o.parse()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	c := t.connect()
 	defer func() { err = joinClosed(err, c.Close()) }()
-	want := ModeLua
+	now = ModeLua
 	if t.noLua {
-		want = ModeNoLua
+		now = ModeNoLua
 	}
 	mode := t.prefix + keyMode
 	err = c.Watch(ctx, func(tx *redis.Tx) error {
@@ -128,16 +129,16 @@ func SetMode(ctx context.Context, o Options) (before string, err error) {
 		}
 		// The revision ends what hosts without Lua are amid.
 		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.Set(ctx, mode, want, 0)
+			p.Set(ctx, mode, now, 0)
 			p.Incr(ctx, t.prefix+keyRevision)
 			return nil
 		})
 		return err
 	}, mode)
 	if err != nil {
-		return "", fmt.Errorf("%w: redis: mode: %w", queue.ErrUnavailable, err)
+		return "", "", fmt.Errorf("%w: redis: mode: %w", queue.ErrUnavailable, err)
 	}
-	return before, nil
+	return before, now, nil
 }
 
 func joinClosed(err, closing error) error {

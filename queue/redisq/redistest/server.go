@@ -19,9 +19,10 @@ import (
 
 // Server is a redis-server process of its own, on a free port of the loopback, with its files in a directory of its own.
 type Server struct {
-	port int
-	dir  string
-	args []string
+	port     int
+	dir      string
+	args     []string
+	sentinel string // its file, when it is a Sentinel
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -70,6 +71,9 @@ func (s *Server) Restart() error {
 	defer s.mu.Unlock()
 	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--loglevel", "warning",
 		"--user", noScripts, "on", ">" + noScripts, "allkeys", "allchannels", "+@all", "-@scripting"}, s.args...)
+	if s.sentinel != "" {
+		args = []string{s.sentinel, "--sentinel"}
+	}
 	s.out = &bytes.Buffer{}
 	s.cmd = exec.Command("redis-server", args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out

@@ -15,7 +15,41 @@ import (
 )
 
 func (a *App) storeCommand() *cobra.Command {
-	return newGroup("store", "Look after the store, while no server uses it", a.storeCheckCommand())
+	return newGroup("store", "Look after the store, while no server uses it", a.storeCheckCommand(), a.storeModeCommand())
+}
+
+func (a *App) storeModeCommand() *cobra.Command {
+	var f serverFlags
+	base := config.Default()
+	cmd := &cobra.Command{
+		Use:   "mode",
+		Short: "Change how the servers of a Redis store run its scripts",
+		Long: `Make the Redis store in --store one for servers with that URL: with lua=0 in it, which run its scripts themselves, or without. A store has
+one mode, that of its first server. Stop all its servers first: those of the old mode are refused from then on. No job is lost. The
+exit code is 6 when Redis does not answer.`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			l, err := f.load(a, cmd, base)
+			if err != nil {
+				return err
+			}
+			before, now, err := wire.SetStoreMode(ctx, l.Config)
+			if err != nil {
+				return checkError(ctx, err, l.Config)
+			}
+			if before == "" {
+				before = "none"
+			}
+			return a.showValue(map[string]any{"before": before, "mode": now}, nil, func(w io.Writer) {
+				row(w, "before", before)
+				row(w, "mode", now)
+			})
+		},
+	}
+	f.register(cmd, base)
+	return cmd
 }
 
 func (a *App) storeCheckCommand() *cobra.Command {

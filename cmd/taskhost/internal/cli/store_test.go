@@ -29,6 +29,19 @@ func TestStoreCheckMakesNoStore(t *testing.T) {
 	}
 }
 
+// Only a store on Redis has a mode.
+func TestStoreMode(t *testing.T) {
+	t.Parallel()
+	out, errs, code := run(t, "", "store", "mode", "--data-dir", t.TempDir())
+	if code == ExitOK || out != "" || !strings.Contains(errs, "only a store on Redis has a mode") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
+	}
+	_, errs, code = run(t, "", "store", "mode", "--store", "redis://127.0.0.1:1/0?lua=0")
+	if code != ExitUnreachable || !strings.Contains(errs, "cannot reach the store") {
+		t.Errorf("exit code %d, stderr %q", code, errs)
+	}
+}
+
 // A Redis that is down ends the command; only a server waits for it.
 func TestStoreCheckDoesNotWaitForRedis(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,15 @@ func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (Store, 
 	return s, nil
 }
 
+// SetStoreMode makes the Redis store that the configuration names one for hosts of the mode in its URL (lua=0 or not), and returns the
+// mode it had ("" = none) and the one it has. Errors: as those of opening the store; another store has no mode.
+func SetStoreMode(ctx context.Context, c config.Config) (before, now string, err error) {
+	if !config.IsRedis(c.Store) {
+		return "", "", fmt.Errorf("only a store on Redis has a mode; this one is %s: name it with --store redis://…", config.RedactURL(c.Store))
+	}
+	return redisq.SetMode(ctx, redisq.Options{URL: c.Store})
+}
+
 // awaitStore is openStore for a host: while a Redis does not answer, it is tried again until ctx ends, as hosts and their Redis
 // often start together.
 func awaitStore(ctx context.Context, c *config.Config, log *slog.Logger, fatal func(error)) (Store, error) {
