@@ -128,6 +128,9 @@ func steps() *rapid.Generator[step] {
 			func() step {
 				return of(w, "LREM", "l", rapid.SampledFrom([]string{"1", "0", "-1", "2", "-3"}).Draw(t, "n"), m())
 			},
+			func() step {
+				return of(w, "LINSERT", "l", rapid.SampledFrom([]string{"BEFORE", "AFTER"}).Draw(t, "side"), m(), m())
+			},
 			func() step { return of("r", "HGET", "h", m()) },
 			func() step { return of("r", "HMGET", "h", words(member, 4)...) },
 			func() step { return of("r", "HEXISTS", "h", m()) },

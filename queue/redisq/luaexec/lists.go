@@ -3,6 +3,7 @@ package luaexec
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // line is a LIST in a view: what the run pushed in front (front, foremost first), the elements lo to hi of the list in Redis but
@@ -252,13 +253,14 @@ var listCommands = map[string]command{
 		}
 		return v.send(c, status("OK"), drop)
 	}},
-	"lpush":  {3, true, push(true, false)},
-	"rpush":  {3, true, push(false, false)},
-	"lpushx": {3, true, push(true, true)},
-	"rpushx": {3, true, push(false, true)},
-	"lpop":   {2, true, popping((*key).pop)},
-	"rpop":   {2, true, popping((*key).popLast)},
-	"lrem":   {4, true, lrem},
+	"lpush":   {3, true, push(true, false)},
+	"rpush":   {3, true, push(false, false)},
+	"lpushx":  {3, true, push(true, true)},
+	"rpushx":  {3, true, push(false, true)},
+	"lpop":    {2, true, popping((*key).pop)},
+	"rpop":    {2, true, popping((*key).popLast)},
+	"lrem":    {4, true, lrem},
+	"linsert": {5, true, linsert},
 }
 
 // rangeOf reads the arguments of LRANGE and LTRIM.
@@ -347,4 +349,72 @@ func lrem(v *view, c []string, drop bool) (any, error) {
 	}
 	l.changed = l.changed || removed > 0
 	return v.send(c, removed, drop)
+}
+
+// linsert puts a value beside the first that equals another. What of the list in Redis lies before it becomes part of the front.
+func linsert(v *view, c []string, drop bool) (any, error) {
+	side := strings.ToLower(c[2])
+	if len(c) != 5 || side != "before" && side != "after" {
+		return nil, errSyntax
+	}
+	k, n, err := v.lineOf(c[1])
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return v.send(c, int64(0), drop)
+	}
+	l := k.list
+	f, m := len(l.front), int(l.middle())
+	place := slices.Index(l.front, c[3])
+	if place < 0 && m > 0 {
+		r, err := v.read("lpos", k.name, c[3], "count", "0")
+		if err != nil {
+			return nil, err
+		}
+		places, _ := r.([]any)
+		for _, p := range places {
+			at, ok := p.(int64)
+			before, gone := slices.BinarySearch(l.gone, at)
+			if ok && at >= l.lo && at < l.hi && !gone {
+				place = f + int(at-l.lo) - before
+				break
+			}
+		}
+	}
+	if i := slices.Index(l.tail, c[3]); place < 0 && i >= 0 {
+		place = f + m + i
+	}
+	if place < 0 {
+		return v.send(c, int64(-1), drop)
+	}
+	if side == "after" {
+		place++
+	}
+	switch {
+	case place <= f:
+		l.front = slices.Insert(slices.Clone(l.front), place, c[4])
+	case place >= f+m:
+		l.tail = slices.Insert(slices.Clone(l.tail), place-f-m, c[4])
+	default:
+		stored, err := k.stored(0, int64(place-f))
+		if err != nil {
+			return nil, err
+		}
+		l.front = slices.Clone(l.front)
+		for _, e := range stored {
+			l.front = append(l.front, e.value)
+		}
+		l.front = append(l.front, c[4])
+		l.lo = stored[len(stored)-1].at + 1
+		l.gone = after(l.gone, l.lo)
+	}
+	l.changed = true
+	return v.send(c, n+1, drop)
+}
+
+// after is the part of a sorted list from a number on.
+func after(list []int64, from int64) []int64 {
+	i, _ := slices.BinarySearch(list, from)
+	return list[i:]
 }
