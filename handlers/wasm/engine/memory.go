@@ -2,10 +2,8 @@ package engine
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/tetratelabs/wazero/experimental"
-	"golang.org/x/sys/unix"
 )
 
 const wasmPage = 64 << 10
@@ -57,15 +55,15 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 func (m *memory) commit(size uint64) error {
 	if m.region == nil && m.limit > 0 {
-		region, err := unix.Mmap(-1, 0, int(m.limit), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		region, err := reserve(m.limit)
 		if err != nil {
-			return fmt.Errorf("reserve %d bytes of address space: %w", m.limit, os.NewSyscallError("mmap", err))
+			return fmt.Errorf("reserve %d bytes of address space: %w", m.limit, err)
 		}
 		m.region = region
 	}
 	if size > m.size {
-		if err := unix.Mprotect(m.region[m.size:size], unix.PROT_READ|unix.PROT_WRITE); err != nil {
-			return fmt.Errorf("%d bytes of memory: %w", size, os.NewSyscallError("mprotect", err))
+		if err := commit(m.region[m.size:size]); err != nil {
+			return fmt.Errorf("%d bytes of memory: %w", size, err)
 		}
 		m.size = size
 	}
@@ -82,5 +80,5 @@ func (m *memory) release() error {
 	}
 	region := m.region
 	m.region, m.size = nil, 0
-	return os.NewSyscallError("munmap", unix.Munmap(region))
+	return unreserve(region)
 }

@@ -139,9 +139,32 @@ func (describer) Describe(_ context.Context, r *pluginpb.DescribeRequest) (*plug
 	return &pluginpb.DescribeResponse{Abi: r.GetAbi(), Slots: 3}, nil
 }
 
+// pipes is a pair as there is one where processes cannot inherit sockets.
+func pipes(t *testing.T) (a, b net.Conn) {
+	t.Helper()
+	var ends [4]*os.File
+	for i := range 2 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[2*i], ends[2*i+1] = r, w
+	}
+	return PipeConn(ends[0], ends[3]), PipeConn(ends[2], ends[1])
+}
+
 // One connection carries the calls; when it ends, both sides know, and nobody dials again.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
+	for name, pair := range map[string]func(*testing.T) (net.Conn, net.Conn){"sockets": pair, "pipes": pipes} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			oneConnection(t, pair)
+		})
+	}
+}
+
+func oneConnection(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
 	a, b := pair(t)
 	listener := Listen(b)
 	server := NewServer()

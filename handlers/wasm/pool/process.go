@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/taskhost/taskhost/handlers/wasm/child"
-	"github.com/taskhost/taskhost/handlers/wasm/link"
 )
 
 // process is a started runner process.
@@ -19,24 +18,22 @@ type process struct {
 	conn net.Conn
 }
 
-// startProcess starts a process with one end of a socket pair as descriptor 3, nothing else open, and an empty environment; apart gives it
-// namespaces of its own. It dies with this process. Its stderr goes to stderr.
+// startProcess starts a process with the other end of a connection, nothing else open, and an empty environment; apart gives it namespaces of
+// its own. It dies with this process. Its stderr goes to stderr.
 func startProcess(s *child.Spawner, apart bool, command []string, stderr io.Writer) (*process, error) {
-	fds, err := socketPair()
-	if err != nil {
-		return nil, fmt.Errorf("socket pair: %w", os.NewSyscallError("socketpair", err))
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "runner"), os.NewFile(uintptr(fds[1]), "supervisor")
-	defer theirs.Close()
-	conn, err := link.FileConn(ours)
-	if err != nil {
-		return nil, fmt.Errorf("socket pair: %w", err)
-	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = []string{}
 	cmd.Stderr = stderr
-	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.WaitDelay = time.Second
+	conn, theirs, err := connect(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("connection for %s: %w", command[0], err)
+	}
+	defer func() {
+		for _, f := range theirs {
+			f.Close()
+		}
+	}()
 	start := s.Start
 	if apart {
 		start = s.StartApart

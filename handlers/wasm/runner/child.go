@@ -19,9 +19,6 @@ import (
 	"github.com/taskhost/taskhost/handlers/wasm/lockdown"
 )
 
-// FD is the descriptor of the connection to the supervisor.
-const FD = 3
-
 // Exit codes of the child.
 const (
 	ExitOK    = 0 // the connection ended
@@ -86,7 +83,7 @@ func parse(args []string) (Config, error) {
 	return c, nil
 }
 
-// Child is the whole life of a runner process: it locks itself down, serves the protocol on descriptor FD until the connection or ctx ends,
+// Child is the whole life of a runner process: it locks itself down, serves the protocol on the connection it was started with until the connection or ctx ends,
 // and returns the exit code. Guests may still be running then, on goroutines that nothing can stop: the caller must exit with the code at
 // once. With the argument lockdown.ProbeFlag it only says how far it can be locked down, on stdout.
 func Child(ctx context.Context, args []string) int {
@@ -116,9 +113,9 @@ func Confine(args []string) (Config, net.Conn, lockdown.Report, int, error) {
 	if err != nil {
 		return config, nil, lockdown.Report{}, ExitUsage, err
 	}
-	conn, err := link.FileConn(os.NewFile(FD, "supervisor"))
+	conn, err := supervisor()
 	if err != nil {
-		return config, nil, lockdown.Report{}, ExitUsage, fmt.Errorf("descriptor %d is not a socket of the supervisor; this command is started by taskhost itself: %w", FD, err)
+		return config, nil, lockdown.Report{}, ExitUsage, fmt.Errorf("there is no connection to a supervisor; this command is started by taskhost itself: %w", err)
 	}
 	if err := errors.Join(child.CloseInherited(), limit(config)); err != nil {
 		return config, nil, lockdown.Report{}, ExitFault, err
