@@ -247,7 +247,7 @@ func get(values map[string]string, key string, buf []byte) int64 {
 }
 
 func (h *Host) ShouldStop() int32 {
-	if !time.Now().Before(h.job.Deadline) || (h.job.Stop != nil && h.job.Stop()) {
+	if time.Now().UnixMilli() >= h.DeadlineMS() || (h.job.Stop != nil && h.job.Stop()) {
 		return 1
 	}
 	return 0
