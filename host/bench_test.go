@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/taskhost/taskhost/handlers"
+	"github.com/taskhost/taskhost/host/catalog"
 	"github.com/taskhost/taskhost/host/dispatch"
 	"github.com/taskhost/taskhost/host/lease"
 	"github.com/taskhost/taskhost/host/notes"
@@ -94,7 +95,7 @@ func BenchmarkHostOverhead(b *testing.B) {
 			keeper := lease.New(lease.Options{Queue: q, Lease: LeaseDefault, Log: log, Random: random})
 			batcher := settle.New(settle.Options{Queue: q, Log: log, Random: random})
 			runner := runjob.New(runjob.Options{Registry: registry, Runtimes: map[string]handlers.Runtime{"noop": noop{}}, Keeper: keeper, Settle: batcher,
-				Notes: notes.New(notes.Options{Log: log, Random: random}), Limits: StandardDefaults().limits(), HandlerWait: HandlerWaitDefault, Log: log, Random: random})
+				Notes: notes.New(notes.Options{Log: log, Random: random}), Quarantine: catalog.New(catalog.Options{Log: log}), Limits: StandardDefaults().limits(), HandlerWait: HandlerWaitDefault, Log: log, Random: random})
 			d := dispatch.New(dispatch.Options{Queue: q, Runner: runner, Worker: "w-bench", Slots: slots, Lease: LeaseDefault, Log: log, Random: random})
 			b.ReportAllocs()
 			b.ResetTimer()

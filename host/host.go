@@ -86,7 +86,9 @@ func New(o Options) (*Host, error) {
 	for _, rt := range o.Runtimes {
 		runtimes[rt.Name()] = rt
 	}
-	h.runner = runjob.New(runjob.Options{Registry: h.registry, Runtimes: runtimes, Keeper: h.keeper, Settle: h.settle, Notes: h.notes,
+	h.catalog = catalog.New(catalog.Options{Records: o.Store, Registry: h.registry, Runtimes: o.Runtimes, Limits: o.Defaults.limits(),
+		Log: part(o.Log, "catalog"), Random: o.Random, Now: o.Store.Now, Shared: o.Shared})
+	h.runner = runjob.New(runjob.Options{Registry: h.registry, Runtimes: runtimes, Keeper: h.keeper, Settle: h.settle, Notes: h.notes, Quarantine: h.catalog,
 		Limits: o.Defaults.limits(), Backoff: o.Defaults.Backoff, HandlerWait: o.HandlerWait, Log: part(o.Log, "run"), Random: o.Random})
 	h.dispatch = dispatch.New(dispatch.Options{Queue: o.Store, Runner: h.runner, Worker: o.Worker, View: o.View, Slots: o.Concurrency,
 		Lease: o.Lease, Log: part(o.Log, "dispatch"), Random: o.Random})
@@ -103,8 +105,6 @@ func New(o Options) (*Host, error) {
 		}
 		h.maintain = maintain.New(maintain.Options{Queue: o.Store, Leaser: leaser, Holder: holder, TTL: max(o.Lease*2/3, 10*time.Millisecond), Log: part(o.Log, "maintain"), Random: o.Random})
 	}
-	h.catalog = catalog.New(catalog.Options{Records: o.Store, Registry: h.registry, Runtimes: o.Runtimes, Limits: o.Defaults.limits(),
-		Log: part(o.Log, "catalog"), Random: o.Random, Now: o.Store.Now, Shared: o.Shared})
 	ops := operations.Options{Dead: o.Store, Jobs: o.Store, Bulk: o.Store, Records: o.Store, Holder: o.Worker, Now: o.Store.Now, Log: part(o.Log, "operations"), Random: o.Random, Entropy: o.Entropy}
 	plan := schedules.Options{Queue: o.Store, Records: o.Store, Holder: o.Worker, Passive: o.NoMaintenance, Limits: o.Limits,
 		Defaults: schedules.Defaults{MaxAttempts: o.Defaults.MaxAttempts, Backoff: o.Defaults.Backoff}, Log: part(o.Log, "schedules"), Random: o.Random}

@@ -63,6 +63,8 @@ type Catalog struct {
 	seen int64      // revision of the catalog record that the registry reflects
 
 	native native // guarded by live
+
+	quarantines quarantines
 }
 
 // New returns a catalog that is not started.

@@ -82,6 +82,9 @@ func (c *Catalog) load(ctx context.Context) ([]*handlers.Version, error) {
 	if err := list(ctx, c, kindLive, "", func(_ queue.Record, l liveRecord) { aliases = append(aliases, l) }); err != nil {
 		return nil, err
 	}
+	if err := c.loadQuarantines(ctx, aliases); err != nil {
+		return nil, err
+	}
 	var changed []*handlers.Version
 	for _, l := range aliases {
 		if c.covers(l.Tenant, l.Type) {

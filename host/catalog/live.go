@@ -8,7 +8,7 @@ import (
 
 // SetLive makes a version serve its type: prepared on this host first, then stored, then in force here; other hosts follow
 // within 5 s. A version that is compiling or refused gives a *StateError, an unknown one queue.ErrNotFound. Making the live
-// version live again changes nothing.
+// version live again lifts its quarantine, if it has one, and changes nothing else.
 func (c *Catalog) SetLive(ctx context.Context, tenant, typ string, version int) (VersionInfo, error) {
 	c.live.Lock()
 	defer c.live.Unlock()
@@ -63,6 +63,9 @@ func (c *Catalog) switchTo(ctx context.Context, from, to liveRecord) (VersionInf
 			return VersionInfo{}, err
 		}
 		c.o.Log.Info("handler version live", "tenant", v.Tenant, "type", v.Type, "version", v.Version, "before", from.Version, "sha256", v.SHA256)
+	}
+	if err := c.liftQuarantine(ctx, to.Tenant, to.Type); err != nil {
+		return VersionInfo{}, err
 	}
 	if !c.covers(to.Tenant, to.Type) {
 		c.o.Registry.SetLive(version)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/taskhost/taskhost/handlers"
@@ -18,7 +17,8 @@ import (
 //	handler_version  <tenant>/<type>/<number, ten digits>   one version
 //	handler_live     <tenant>/<type>                        which one is live, and which were before
 //	module           <sha256>                               see modules.go
-//	catalog          revision                               written after every change of handler_live
+//	handler_quarantine                                      see quarantine.go
+//	catalog          revision                               written after every change of handler_live and handler_quarantine
 const (
 	kindVersion = "handler_version"
 	kindLive    = "handler_live"
@@ -161,11 +161,7 @@ func (c *Catalog) putLive(ctx context.Context, live liveRecord) error {
 	if _, err := c.o.Records.PutRecord(ctx, kindLive, live.Tenant+"/"+live.Type, value, live.revision); err != nil {
 		return fmt.Errorf("make %s version %d live: %w", live.Type, live.Version, err)
 	}
-	note := []byte(strconv.Quote(live.Tenant + "/" + live.Type))
-	if _, err := c.o.Records.PutRecord(ctx, kindCatalog, keyRevision, note, queue.AnyRevision); err != nil {
-		return fmt.Errorf("tell other hosts that %s changed: %w", live.Type, err)
-	}
-	return nil
+	return c.tellOthers(ctx, live.Tenant, live.Type)
 }
 
 // shown is the version with what the alias adds to it.

@@ -23,6 +23,8 @@ type Handlers interface {
 	List(ctx context.Context, tenant string) ([]catalog.VersionInfo, error)
 	SetLive(ctx context.Context, tenant, typ string, version int) (catalog.VersionInfo, error)
 	Rollback(ctx context.Context, tenant, typ string) (catalog.VersionInfo, error)
+	// Quarantined says why the jobs of a tenant do not run with a version of an owner ("" = host-wide); false if they do.
+	Quarantined(tenant, owner, typ string, version int) (catalog.Quarantine, bool)
 }
 
 // hostWide is the tenant of the handlers that serve every tenant; they come from the configuration.
@@ -49,6 +51,15 @@ type HandlerVersion struct {
 	Lines     bool            `json:"source_lines" doc:"traces of its traps name source lines"`
 	Refusal   Text            `json:"refusal" doc:"why it was refused"`
 	CreatedAt Timestamp       `json:"created_at"`
+
+	Quarantine *HandlerQuarantine `json:"quarantine,omitempty" doc:"why the jobs of the tenant do not run with it: they are put off until a version of the type is made live; absent if they run"`
+}
+
+// HandlerQuarantine says what a version has done to be quarantined.
+type HandlerQuarantine struct {
+	Since     Timestamp `json:"since"`
+	Jobs      int       `json:"jobs_crashed" doc:"how many jobs brought their process down within 10 minutes, each alone in it"`
+	LastError string    `json:"last_error"`
 }
 
 // HandlerMemory is what a module declares, its maximum cut to the limit.
@@ -115,7 +126,7 @@ func (s *Server) handlerRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		return &handlerListAnswer{Body: HandlerList{Handlers: viewVersions(infos)}}, nil
+		return &handlerListAnswer{Body: HandlerList{Handlers: s.viewVersions(in.tenant, infos)}}, nil
 	})
 	register(s, route{
 		id: "get-handler", method: http.MethodGet, path: "/v1/handlers/{type}", tag: "handlers",
@@ -145,7 +156,7 @@ func (s *Server) handlerRoutes() {
 		if err != nil {
 			return nil, s.notOwned(ctx, in, err)
 		}
-		return &handlerAnswer{Status: http.StatusOK, Body: viewVersion(info)}, nil
+		return &handlerAnswer{Status: http.StatusOK, Body: s.viewVersion(in.tenant, info)}, nil
 	})
 }
 
@@ -175,7 +186,7 @@ func (s *Server) uploadVersion(ctx context.Context, in *HandlerPath) (*handlerAn
 		return nil, err
 	}
 	answer := &handlerAnswer{
-		Status: http.StatusOK, Body: viewVersion(info),
+		Status: http.StatusOK, Body: s.viewVersion(in.tenant, info),
 		Location: fmt.Sprintf("/v1/handlers/%s/versions/%d", info.Type, info.Version),
 	}
 	switch {
@@ -196,7 +207,7 @@ func (s *Server) getVersion(ctx context.Context, in *HandlerPath, version int) (
 	if err != nil {
 		return nil, noHandler(in.Type, err)
 	}
-	return &handlerAnswer{Status: http.StatusOK, Body: viewVersion(info)}, nil
+	return &handlerAnswer{Status: http.StatusOK, Body: s.viewVersion(in.tenant, info)}, nil
 }
 
 func (s *Server) listVersions(ctx context.Context, in *HandlerPath) (*versionListAnswer, error) {
@@ -207,7 +218,7 @@ func (s *Server) listVersions(ctx context.Context, in *HandlerPath) (*versionLis
 	if err != nil {
 		return nil, noHandler(in.Type, err)
 	}
-	return &versionListAnswer{Body: VersionList{Versions: viewVersions(infos)}}, nil
+	return &versionListAnswer{Body: VersionList{Versions: s.viewVersions(in.tenant, infos)}}, nil
 }
 
 func (s *Server) setLive(ctx context.Context, in *HandlerPath) (*handlerAnswer, error) {
@@ -238,7 +249,7 @@ func (s *Server) setLive(ctx context.Context, in *HandlerPath) (*handlerAnswer, 
 	if err != nil {
 		return nil, s.notOwned(ctx, in, err)
 	}
-	return &handlerAnswer{Status: http.StatusOK, Body: viewVersion(info)}, nil
+	return &handlerAnswer{Status: http.StatusOK, Body: s.viewVersion(in.tenant, info)}, nil
 }
 
 // notOwned tells a type that the tenant does not have from one that the configuration owns.
@@ -261,16 +272,16 @@ func noHandler(typ string, err error) error {
 	return err
 }
 
-func viewVersions(infos []catalog.VersionInfo) []HandlerVersion {
+func (s *Server) viewVersions(tenant string, infos []catalog.VersionInfo) []HandlerVersion {
 	list := make([]HandlerVersion, len(infos))
 	for i, info := range infos {
-		list[i] = viewVersion(info)
+		list[i] = s.viewVersion(tenant, info)
 	}
 	return list
 }
 
-func viewVersion(v catalog.VersionInfo) HandlerVersion {
-	return HandlerVersion{
+func (s *Server) viewVersion(tenant string, v catalog.VersionInfo) HandlerVersion {
+	view := HandlerVersion{
 		Type: v.Type, Version: v.Version, State: v.State, Percent: v.Percent, HostWide: v.Tenant == hostWide, SHA256: v.SHA256,
 		SizeBytes: v.SizeBytes, Kind: string(v.Kind), Imports: notNil(v.Imports),
 		Memory:    HandlerMemory{MinBytes: v.Memory.MinBytes, MaxBytes: v.Memory.MaxBytes},
@@ -278,6 +289,10 @@ func viewVersion(v catalog.VersionInfo) HandlerVersion {
 		CompileMS: v.CompileMS, Warnings: notNil(v.Warnings), Exports: notNil(v.Exports), Features: notNil(v.Features),
 		Metered: v.Metered, Lines: v.Lines, Refusal: Text(v.Refusal), CreatedAt: Timestamp{v.CreatedAt},
 	}
+	if q, is := s.opt.Handlers.Quarantined(tenant, v.Tenant, v.Type, v.Version); is {
+		view.Quarantine = &HandlerQuarantine{Since: Timestamp{q.Since}, Jobs: q.Jobs, LastError: q.LastError}
+	}
+	return view
 }
 
 // notNil makes an empty list [] rather than null.

@@ -282,23 +282,41 @@ func (s *Server) waitingOn(ctx context.Context, j *queue.Job) []WaitingOn {
 		return nil
 	}
 	var list []WaitingOn
-	noHandler := !s.hasHandler(j.Tenant, j.Type)
-	if noHandler && j.State == queue.StateReady { // what only an operator can change comes before what time does
-		list = append(list, WaitingOn{Code: "no_handler"})
+	blocked := s.blocked(j) // what only people can change comes before what time does
+	if blocked != "" && j.State == queue.StateReady {
+		list = append(list, WaitingOn{Code: blocked})
 	}
 	reasons, err := s.opt.Store.WaitingOn(ctx, j.Tenant, j.ID)
 	if err != nil {
 		return list // the job itself is known; why it waits is an addition
 	}
 	for _, r := range reasons {
-		if noHandler && r.Code == queue.WaitDefer {
+		if blocked != "" && r.Code == queue.WaitDefer {
 			// A host put it off, or would as soon as it is due: the handler is what it waits for.
-			return append(list, WaitingOn{Code: "no_handler", Until: Timestamp{r.Until}})
+			return append(list, WaitingOn{Code: blocked, Until: Timestamp{r.Until}})
 		}
 		list = append(list, WaitingOn{Code: string(r.Code), Until: Timestamp{r.Until}, Limit: r.Limit, Running: r.Running, AtMost: r.AtMost})
 	}
-	if noHandler && j.State == queue.StateScheduled {
-		list = append(list, WaitingOn{Code: "no_handler"})
+	if blocked != "" && j.State == queue.StateScheduled {
+		list = append(list, WaitingOn{Code: blocked})
 	}
 	return list
+}
+
+// blocked is what is the matter with the handler of a job, as a code of WaitingOn; empty if nothing is.
+func (s *Server) blocked(j *queue.Job) string {
+	if !s.hasHandler(j.Tenant, j.Type) {
+		return "no_handler"
+	}
+	if s.opt.Types == nil || s.opt.Handlers == nil {
+		return ""
+	}
+	v, err := s.opt.Types.Resolve(j.Tenant, j.Type)
+	if err != nil {
+		return ""
+	}
+	if _, is := s.opt.Handlers.Quarantined(j.Tenant, v.Tenant, v.Type, v.Number); is {
+		return "quarantined"
+	}
+	return ""
 }

@@ -98,8 +98,8 @@ type AttemptView struct {
 
 // WaitingOn is one thing a job waits for.
 type WaitingOn struct {
-	Code    string    `json:"code" enum:"delay,retry_backoff,defer,no_handler,paused,max_running,tenant_max_running,rate,concurrency_key,ahead"`
-	Until   Timestamp `json:"until,omitzero" doc:"of delay, retry_backoff, defer, rate; of no_handler: when a handler is looked for again"`
+	Code    string    `json:"code" enum:"delay,retry_backoff,defer,no_handler,quarantined,paused,max_running,tenant_max_running,rate,concurrency_key,ahead"`
+	Until   Timestamp `json:"until,omitzero" doc:"of delay, retry_backoff, defer, rate; of no_handler, quarantined: when a host looks again"`
 	Limit   int       `json:"limit,omitempty" doc:"of max_running, tenant_max_running, concurrency_key: how many may run at once"`
 	Running int       `json:"running,omitempty" doc:"… and how many do"`
 	AtMost  int64     `json:"at_most,omitempty" doc:"of ahead: how many other ready jobs of the queue have its priority or a higher one"`

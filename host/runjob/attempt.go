@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/taskhost/taskhost/abi"
 	"github.com/taskhost/taskhost/handlers"
 	"github.com/taskhost/taskhost/host/lease"
 	"github.com/taskhost/taskhost/host/notes"
@@ -54,10 +55,16 @@ func (a *Attempt) end() (s queue.Settlement, ran bool) {
 	if rt == nil {
 		return a.waitForRuntime(version, nil), false
 	}
+	if a.r.o.Quarantine.Held(a.job.Tenant, version) {
+		return a.waitForRelease(version), false
+	}
 	start := time.Now()
 	a.plan(version, start)
 	a.Started(a.inv.Deadline)
 	out := a.invoke(rt)
+	if out.Kind == handlers.OutcomeCrashed && a.inv.Alone {
+		a.r.o.Quarantine.Crashed(a.job.Tenant, a.job.ID, version, jobError(out.Error, abi.KindCrash, true).Message)
+	}
 	if out.Duration <= 0 {
 		out.Duration = time.Since(start)
 	}

@@ -20,11 +20,20 @@ type Options struct {
 	Keeper      *lease.Keeper
 	Settle      *settle.Batcher
 	Notes       *notes.Flusher
+	Quarantine  Quarantine
 	Limits      handlers.Limits // complete: the host's defaults
 	Backoff     queue.Backoff   // of jobs that ask for none
 	HandlerWait time.Duration   // how long a job may wait for a handler of its type
 	Log         *slog.Logger
 	Random      func() float64 // uniform in [0, 1)
+}
+
+// Quarantine keeps versions from running whose jobs bring down one process after the other; *catalog.Catalog is one. Its methods do not block.
+type Quarantine interface {
+	// Held reports whether the jobs of a tenant must not run with a version now.
+	Held(tenant string, v *handlers.Version) bool
+	// Crashed notes that a process died while it ran this job of a tenant and no other.
+	Crashed(tenant, job string, v *handlers.Version, why string)
 }
 
 // Stats counts attempts by how they ended, since the start.
@@ -37,6 +46,7 @@ type Stats struct {
 	Crashed     int64
 	Unavailable int64 // could not be started
 	NoHandler   int64 // no version serves the type here
+	Quarantined int64 // put off because the version is quarantined
 	Lost        int64 // ended without settling: the lease was gone
 	Panics      int64 // of runtimes
 }
@@ -45,7 +55,7 @@ type Stats struct {
 type Runner struct {
 	o      Options
 	counts struct {
-		succeeded, retried, permanent, deferred, interrupted, crashed, unavailable, noHandler, lost, panics atomic.Int64
+		succeeded, retried, permanent, deferred, interrupted, crashed, unavailable, noHandler, quarantined, lost, panics atomic.Int64
 	}
 }
 
@@ -93,5 +103,5 @@ func (r *Runner) Stats() Stats {
 	c := &r.counts
 	return Stats{Succeeded: c.succeeded.Load(), Retried: c.retried.Load(), Permanent: c.permanent.Load(), Deferred: c.deferred.Load(),
 		Interrupted: c.interrupted.Load(), Crashed: c.crashed.Load(), Unavailable: c.unavailable.Load(), NoHandler: c.noHandler.Load(),
-		Lost: c.lost.Load(), Panics: c.panics.Load()}
+		Quarantined: c.quarantined.Load(), Lost: c.lost.Load(), Panics: c.panics.Load()}
 }

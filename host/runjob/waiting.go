@@ -62,6 +62,15 @@ func (a *Attempt) waitForRuntime(v *handlers.Version, why *handlers.Error) queue
 	return queue.Settlement{Verb: queue.VerbDefer, Delay: delay, Handler: queue.Handler{Runtime: v.Runtime, Version: v.Number}}
 }
 
+// waitForRelease defers a job whose version is quarantined, for as long as that lasts. The pauses are those of a handler that cannot be
+// started but begin longer: a quarantine lasts until somebody ends it.
+func (a *Attempt) waitForRelease(v *handlers.Version) queue.Settlement {
+	a.r.counts.quarantined.Add(1)
+	b := queue.Backoff{Base: 2 * time.Second, Max: 15 * time.Second}
+	return queue.Settlement{Verb: queue.VerbDefer, Delay: b.Delay(failedStarts(a.job)+1, a.r.o.Random()),
+		Handler: queue.Handler{Runtime: v.Runtime, Version: v.Number}}
+}
+
 func unavailableBackoff() queue.Backoff {
 	return queue.Backoff{Base: 500 * time.Millisecond, Max: 30 * time.Second}
 }

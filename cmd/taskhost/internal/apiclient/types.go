@@ -117,6 +117,15 @@ type HandlerVersion struct {
 	Warnings  []string   `json:"warnings"`
 	Refusal   string     `json:"refusal"`
 	CreatedAt *time.Time `json:"created_at"`
+
+	Quarantine *Quarantine `json:"quarantine"`
+}
+
+// Quarantine says why jobs do not run with a version.
+type Quarantine struct {
+	Since       *time.Time `json:"since"`
+	JobsCrashed int        `json:"jobs_crashed"`
+	LastError   string     `json:"last_error"`
 }
 
 // Instance says how instances of a version are made.

@@ -48,7 +48,11 @@ func (a *App) handlerVersionsCommand() *cobra.Command {
 func versionTable(w io.Writer, list []apiclient.HandlerVersion) {
 	row(w, "TYPE", "VERSION", "STATE", "KIND", "SIZE", "SHA256", "CREATED")
 	for _, v := range list {
-		row(w, v.Type, fmt.Sprintf("v%d", v.Version), v.State, dash(v.Kind), bytesText(v.SizeBytes), short(v.SHA256), ago(v.CreatedAt))
+		state := v.State
+		if v.Quarantine != nil {
+			state = "quarantined"
+		}
+		row(w, v.Type, fmt.Sprintf("v%d", v.Version), state, dash(v.Kind), bytesText(v.SizeBytes), short(v.SHA256), ago(v.CreatedAt))
 	}
 }
 

@@ -62,6 +62,13 @@ func waitingText(typ string, on apiclient.WaitingOn) string {
 		}
 		return text
 	}
+	if on.Code == "quarantined" {
+		text := fmt.Sprintf("its handler: the version that serves %s is quarantined because its jobs crashed; make a version live to lift that", typ)
+		if on.Until != nil {
+			text += fmt.Sprintf(" (the next look is %.1f s from now)", max(time.Until(*on.Until), 0).Seconds())
+		}
+		return text
+	}
 	text := map[string]string{
 		"delay":              "its delay",
 		"retry_backoff":      "its retry",

@@ -153,6 +153,7 @@ func (s *Server) probes() []httpapi.Probe {
 		{Name: "store", Check: func(context.Context) error { return s.store.Err() }},
 		{Name: "host", Check: func(context.Context) error { return s.host.Ready() }},
 	}
+	probes = append(probes, httpapi.Probe{Name: "quarantine", Advisory: true, Check: func(context.Context) error { return s.host.Catalog().Quarantines() }})
 	if s.plugins != nil {
 		probes = append(probes, httpapi.Probe{Name: "plugins", Advisory: true, Check: func(context.Context) error { return s.plugins.Ready() }})
 	}
