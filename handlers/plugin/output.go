@@ -26,7 +26,6 @@ type output struct {
 	buf      []byte // of the line that has begun
 	full     int    // its length so far
 	number   int
-	first    string // first line
 	last     string // last line that is not blank
 	panicked string // what a run-time said when it gave up
 	window   time.Time
@@ -57,9 +56,6 @@ func (o *output) endLine() {
 	o.buf, o.full = o.buf[:0], 0
 	number := o.number
 	o.number++
-	if number == 0 {
-		o.first = text
-	}
 	if strings.TrimSpace(text) != "" {
 		o.last = text
 	}
@@ -101,13 +97,7 @@ func (o *output) close() {
 	o.tellDropped()
 }
 
-// firstLine is what was printed first, complaint what says most about a death: the message of a panic, else the last line.
-func (o *output) firstLine() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return shortened(o.first)
-}
-
+// complaint is what says most about a death: the message of a panic, else the last line.
 func (o *output) complaint() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

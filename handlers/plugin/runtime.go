@@ -323,7 +323,7 @@ func (r *Runtime) Close(ctx context.Context) error {
 	r.hurry(nil)
 	if r.sockets != nil {
 		r.spawner.Close()
-		errs = append(errs, r.sockets.close())
+		return errors.Join(errors.Join(errs...), r.sockets.close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"net"
 	"path/filepath"
 	"strings"
@@ -114,7 +115,7 @@ func TestBreachesAreTold(t *testing.T) {
 				t.Errorf("%+v", out)
 			}
 			a.Close()
-			if _, err := s.Begin(t.Context(), inv, &pluginpb.Version{}); err != ErrEnded {
+			if _, err := s.Begin(t.Context(), inv, &pluginpb.Version{}); !errors.Is(err, ErrEnded) {
 				t.Errorf("an attempt after the end: %v", err)
 			}
 		})

@@ -30,10 +30,10 @@ func BoundedLists(t *testing.T, q queue.Queue, sorted bool) {
 	for i := range 3 * each {
 		s := queue.JobSpec{Tenant: "acme", Queue: fmt.Sprint("q", i%3), Type: fmt.Sprint("t", i%4), Priority: new(int)}
 		*s.Priority = i % 2
-		switch {
-		case i%8 == 5:
+		switch i % 8 {
+		case 5:
 			s.Delay = time.Hour
-		case i%8 == 7:
+		case 7:
 			s.Tenant = "other"
 		}
 		put(s)

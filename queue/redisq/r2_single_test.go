@@ -248,10 +248,10 @@ func givenUp(k *crew) {
 	for _, w := range names(1, 2) {
 		k.startOne(w, false, task)
 	}
-	ctx, cancel := context.WithCancel(k.t.Context())
 	s := open(k.t, redisq.Options{URL: k.url})
 	s.SetGuardDelay(never)
 	for label := range 20 {
+		ctx, cancel := context.WithCancel(k.t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Wait(ctx, queue.View{Queues: []string{task}}) }()
 		k.push(task, label)
@@ -261,7 +261,6 @@ func givenUp(k *crew) {
 			if err != nil {
 				k.t.Fatal(err)
 			}
-			ctx, cancel = context.WithCancel(k.t.Context())
 			if len(jobs) == 0 { // another had been woken as well
 				e := k.next()
 				k.goesWaiting(e.worker)
@@ -278,9 +277,7 @@ func givenUp(k *crew) {
 		}
 		k.finish(e.worker)
 		k.waits(e.worker)
-		ctx, cancel = context.WithCancel(k.t.Context())
 	}
-	cancel()
 }
 
 func (k *crew) stop(name string) {

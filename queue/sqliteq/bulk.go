@@ -76,7 +76,7 @@ func (b *bulk) one(k bulkJob) (queue.ChangeOutcome, error) {
 	if err != nil || v == nil {
 		return queue.ChangeMissing, err
 	}
-	changed := false
+	var changed bool
 	if v.state.Terminal() {
 		changed, err = b.finished(k.seq)
 	} else {

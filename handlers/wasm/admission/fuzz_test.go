@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/taskhost/taskhost/handlers"
 	wt "github.com/taskhost/taskhost/handlers/wasm/wasmtest"
 )
 
@@ -38,9 +39,9 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, m []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		start := time.Now()
-		rep, ref := Check(m, Limits{})
-		took := time.Since(start)
+		var rep *Report
+		var ref *handlers.Refusal
+		took := processorTime(t, func() { rep, ref = Check(m, Limits{}) })
 		runtime.ReadMemStats(&after)
 		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(256<<10+64*len(m)); got > most {
 			t.Errorf("%d bytes were allocated for a module of %d bytes", got, len(m))

@@ -2,6 +2,7 @@ package luaexec_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -315,7 +316,7 @@ func TestExpressionsAsInRedis(t *testing.T) {
 		text := "#!lua\nreturn " + e + "\n"
 		want, wantErr := c.Eval(t.Context(), text, []string{prefix + "there:"}).Result()
 		got, err := x.Run(t.Context(), compile(t, text), []string{prefix + "here:"}, nil)
-		if wantErr == redis.Nil {
+		if errors.Is(wantErr, redis.Nil) {
 			wantErr = nil
 		}
 		if (err == nil) != (wantErr == nil) {

@@ -12,8 +12,8 @@ import (
 const nesting = 16
 
 var (
-	errShort = errors.New("Missing bytes in input.")
-	errBad   = errors.New("Bad data format in input.")
+	errShort = errors.New("Missing bytes in input.")   //nolint:staticcheck // the words of Redis
+	errBad   = errors.New("Bad data format in input.") //nolint:staticcheck // the words of Redis
 )
 
 // pack appends a value as the cmsgpack of Redis does.

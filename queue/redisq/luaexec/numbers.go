@@ -177,7 +177,8 @@ const unpackMost = 7999
 
 func luaUnpackTable(L *lua.LState) int {
 	t := L.CheckTable(1)
-	from, to := L.OptInt(2, 1), 0
+	from := L.OptInt(2, 1)
+	var to int
 	if L.Get(3) == lua.LNil {
 		to = t.Len()
 	} else {
