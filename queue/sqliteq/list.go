@@ -19,6 +19,13 @@ const (
 	listDecoded = 10
 )
 
+// listTime is how long a page looks for jobs that match, whatever the machine is doing; listAlways is the work that it does at least, per
+// source, so that short lists do not come in pieces. Jobs that match are not held back by it.
+const (
+	listTime   = 50 * time.Millisecond
+	listAlways = 500
+)
+
 // ListJobs implements queue.Jobs. It reads two sources in the order of job numbers, which rise with ids, and merges them:
 // waiting and running jobs, and finished ones.
 //
@@ -31,7 +38,7 @@ func (s *Store) ListJobs(ctx context.Context, f queue.JobFilter) (queue.JobPage,
 	if err := f.Validate(); err != nil {
 		return queue.JobPage{}, err
 	}
-	l := &lister{s: s, f: &f, limit: f.PageLimit(), from: never, work: s.listWork}
+	l := &lister{s: s, f: &f, limit: f.PageLimit(), from: never, work: s.listWork, until: s.listNow().Add(listTime)}
 	if f.OldestFirst {
 		l.from = -1
 	}
@@ -65,7 +72,8 @@ type lister struct {
 	s       *Store
 	f       *queue.JobFilter
 	limit   int
-	work    int   // units per source
+	work    int // units per source
+	until   time.Time
 	from    int64 // job numbers behind this: below it, or above it for the oldest first
 	tenant  *tenantState
 	queues  map[int64]*queueState
@@ -182,7 +190,7 @@ func (l *lister) waiting(ctx context.Context, c *conn) error {
 	each := func(row []driver.Value) error {
 		at := place{asInt(row[0]), birth(asInt(row[3]))}
 		if l.queues[asInt(row[1])] == nil {
-			return l.passed(src, at, 1)
+			return l.missed(src, at, 1)
 		}
 		v, runs := l.running[at.seq]
 		if !runs {
@@ -249,7 +257,7 @@ func (l *lister) finished(ctx context.Context, c *conn) error {
 	src := &source{work: l.work}
 	return c.query(ctx, text, func(row []driver.Value) error {
 		if l.f.Queue != "" && l.queues[asInt(row[2])] == nil {
-			return l.passed(src, place{asInt(row[1]), birth(asInt(row[5]))}, 1)
+			return l.missed(src, place{asInt(row[1]), birth(asInt(row[5]))}, 1)
 		}
 		return l.add(src, &l.s.scanFinished(row).jobView)
 	}, l.tenant.id, l.from)
@@ -262,16 +270,18 @@ func (l *lister) add(src *source, v *jobView) error {
 		return errStop
 	}
 	if len(l.f.States) > 0 && !slices.Contains(l.f.States, v.state) {
-		return l.passed(src, place{v.seq, v.birth}, 1)
+		return l.missed(src, place{v.seq, v.birth}, 1)
 	}
 	if l.s.unlike(l.f, v) {
-		return l.passed(src, place{v.seq, v.birth}, listDecoded)
+		return l.missed(src, place{v.seq, v.birth}, listDecoded)
 	}
-	if j := preview(l.s.job(v)); l.f.Matches(j) {
-		l.found = append(l.found, foundJob{v.seq, j})
-		if src.taken++; src.taken > l.limit {
-			return errStop
-		}
+	j := preview(l.s.job(v))
+	if !l.f.Matches(j) {
+		return l.missed(src, place{v.seq, v.birth}, listDecoded)
+	}
+	l.found = append(l.found, foundJob{v.seq, j})
+	if src.taken++; src.taken > l.limit {
+		return errStop
 	}
 	return l.passed(src, place{v.seq, v.birth}, listDecoded)
 }
@@ -279,8 +289,17 @@ func (l *lister) add(src *source, v *jobView) error {
 // unlike reports, from what needs no decoding, that a job cannot match.
 func (s *Store) unlike(f *queue.JobFilter, v *jobView) bool {
 	e := v.st.lastError
-	return f.ErrorFingerprint != "" && (e == nil || queue.ErrorFingerprint(e) != f.ErrorFingerprint) ||
+	return f.Type != "" && !recordHasType(v.record, f.Type) ||
+		f.ErrorFingerprint != "" && (e == nil || queue.ErrorFingerprint(e) != f.ErrorFingerprint) ||
 		f.Query != "" && (e == nil || !strings.Contains(e.Message, f.Query)) && !strings.Contains(s.ids.id(v.birth, v.seq), f.Query)
+}
+
+// missed books what looking at a job cost that does not match, and leaves the source behind it when the work or the time is spent.
+func (l *lister) missed(src *source, at place, units int) error {
+	if err := l.passed(src, at, units); err != nil || l.work-src.work < listAlways || l.s.listNow().Before(l.until) {
+		return err
+	}
+	return l.leave(at)
 }
 
 // passed books what looking at a job cost, and leaves the source behind it when that is enough.
@@ -288,6 +307,11 @@ func (l *lister) passed(src *source, at place, units int) error {
 	if src.work -= units; src.work > 0 {
 		return nil
 	}
+	return l.leave(at)
+}
+
+// leave ends a source behind a job.
+func (l *lister) leave(at place) error {
 	if l.stopped == nil || l.order(at.seq, l.stopped.seq) < 0 {
 		l.stopped = &at
 	}

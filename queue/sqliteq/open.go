@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // sqliteMin is the oldest SQLite that is accepted: before 3.51.3 a WAL reset could lose a commit when two connections
@@ -94,6 +95,7 @@ func newStore(o Options, c *conn, lock *fileLock) *Store {
 	_, _ = crand.Read(seed[:]) // never fails
 	s := &Store{
 		listWork:      listWork,
+		listNow:       time.Now,
 		finishedCount: [2]int64{-1, -1},
 		path:          o.Path,
 		clock:         o.Clock,

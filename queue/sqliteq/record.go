@@ -161,6 +161,17 @@ func recordKey(b []byte) string {
 	return sp.job.ConcurrencyKey
 }
 
+// recordHasType reports whether a record may be of a job of that type, without decoding it: true for one that is damaged in its head.
+func recordHasType(b []byte, typ string) bool {
+	if len(b) < 2 {
+		return true
+	}
+	d := decoder{b: b[2:]}
+	d.int()
+	got := d.bytes()
+	return d.err != nil || string(got) == typ
+}
+
 func recordPayloadBytes(b []byte) int {
 	d := decoder{b: b[2:]}
 	return int(d.int())

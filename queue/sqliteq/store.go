@@ -69,9 +69,10 @@ type Store struct {
 	watches       map[int64]map[*watch]struct{}
 	leases        map[string]namedLease
 	tokens        *rand.ChaCha8
-	listWork      int      // what a page of a list may look at, per source
-	finishedCount [2]int64 // finished rows: others, dead; -1 = not counted, because no bound needs it
-	finishedFirst [2]int64 // finish time of the oldest finished row: others, dead
+	listWork      int              // what a page of a list may look at, per source
+	listNow       func() time.Time // the time that pages take, which is not that of the store
+	finishedCount [2]int64         // finished rows: others, dead; -1 = not counted, because no bound needs it
+	finishedFirst [2]int64         // finish time of the oldest finished row: others, dead
 }
 
 // The parts of the contract.
