@@ -68,8 +68,9 @@ type Capacity struct {
 	SlotsPerRunner int   `json:"slots_per_runner"`
 	Jobs           int   `json:"jobs"` // at once
 	MemoryPerJob   Size  `json:"memory_per_job_bytes"`
-	WorstCase      int64 `json:"worst_case_bytes"` // if all of them use their whole limit
-	MemoryBytes    int64 `json:"memory_bytes"`     // of the machine; 0 = not known
+	WorstCase      int64 `json:"worst_case_bytes"`    // if all of them use their whole limit
+	MemoryBudget   int64 `json:"memory_budget_bytes"` // for all of them; 0 = no bound
+	MemoryBytes    int64 `json:"memory_bytes"`        // of the machine; 0 = not known
 }
 
 // Capacity computes what the configuration means on a machine.
@@ -88,7 +89,17 @@ func (c *Config) Capacity(m Machine) Capacity {
 	for _, h := range c.Handlers {
 		out.MemoryPerJob = max(out.MemoryPerJob, h.Memory)
 	}
+	out.MemoryBudget = int64(c.Wasm.MemoryBudget)
+	if out.MemoryBudget == 0 && m.MemoryBytes > 0 { // one job must fit, be the machine ever so small
+		out.MemoryBudget = max(m.MemoryBytes/2, int64(out.MemoryPerJob))
+	}
+	if b := out.MemoryBudget; b > 0 && c.Defaults.Memory > 0 {
+		out.Jobs = min(out.Jobs, int(b/int64(c.Defaults.Memory)))
+	}
 	out.WorstCase = int64(out.Jobs) * int64(out.MemoryPerJob)
+	if out.MemoryBudget > 0 {
+		out.WorstCase = min(out.WorstCase, out.MemoryBudget)
+	}
 	return out
 }
 

@@ -150,6 +150,17 @@ func (c *Config) Validate() error {
 	if b := c.Defaults.Backoff; b.Max < b.Base {
 		fail("defaults.backoff.max", "must not be shorter than defaults.backoff.base (%s), got %s", FormatDuration(b.Base), FormatDuration(b.Max))
 	}
+	if budget := c.Wasm.MemoryBudget; budget > 0 {
+		const over = "%s is more than the whole wasm.memory_budget of %s, so no job would ever run"
+		if c.Defaults.Memory > budget {
+			fail("defaults.memory", over, c.Defaults.Memory, budget)
+		}
+		for i, h := range c.Handlers {
+			if h.Memory > budget {
+				fail(fmt.Sprintf("handlers[%d].memory", i), over, h.Memory, budget)
+			}
+		}
+	}
 	if slices.Contains(c.Worker.Queues, "*") && len(c.Worker.Queues) > 1 {
 		fail("worker.queues", `"*" means all queues and must stand alone`)
 	}

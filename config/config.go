@@ -61,7 +61,9 @@ type Wasm struct {
 	Runners   Count  `koanf:"runners"`   // child processes; default auto: one per core
 	Slots     Count  `koanf:"slots"`     // jobs at once in each; default auto
 	Isolation string `koanf:"isolation"` // who shares a runner; "shared" (default): all tenants, a fresh sandbox per job
-	Sandbox   string `koanf:"sandbox"`   // least lock-down of the child processes; off, best, basic, standard or strict; default standard, best where it is not to be had
+	// MemoryBudget bounds the sum of the memory limits of the jobs that run at once; 64KiB–1PiB, default auto (0): half of the machine's.
+	MemoryBudget Size   `koanf:"memory_budget"`
+	Sandbox      string `koanf:"sandbox"` // least lock-down of the child processes; off, best, basic, standard or strict; default standard, best where it is not to be had
 }
 
 // Defaults are what a job gets that does not ask for something else, and the limits of what it may ask.

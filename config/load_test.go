@@ -479,14 +479,19 @@ func TestSecretsAreHidden(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	c.Wasm.Runners, c.Wasm.Slots = 4, 8
+	c.Wasm.Runners, c.Wasm.Slots, c.Wasm.MemoryBudget = 4, 8, 8*GiB
 	got := strings.Join(c.Warnings(Machine{Cores: 2, MemoryBytes: 1 << 30, MemoryFrom: "the cgroup"}), "\n")
 	for _, want := range []string{"32 jobs at once × 128MiB each are up to 4096 MiB, more than the 1024 MiB of the cgroup", "defaults.timeout (1m) is longer than worker.drain (30s)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 	}
-	c.Defaults.Timeout, c.Worker.Concurrency = 10*time.Second, 1
+	c.Defaults.Timeout = 10 * time.Second
+	c.Wasm.MemoryBudget = 0
+	if got := c.Warnings(Machine{Cores: 2, MemoryBytes: 1 << 30, MemoryFrom: "RAM"}); len(got) != 0 {
+		t.Errorf("with a budget of half the machine: %v", got)
+	}
+	c.Worker.Concurrency = 1
 	if got := c.Warnings(Machine{Cores: 2, MemoryBytes: 1 << 30, MemoryFrom: "RAM"}); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
@@ -555,5 +560,26 @@ func TestPlugins(t *testing.T) {
 		if _, err := Load(Source{File: write(t, "c.yaml", text)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// A limit above the whole budget would keep jobs waiting for ever: both sizes are named.
+func TestMemoryBudgetHasRoomForEveryJob(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Wasm.MemoryBudget = 100 * MiB
+	c.Handlers = []Handler{{Type: "a", Wasm: "a.wasm", Memory: 200 * MiB}}
+	err := c.Validate()
+	for _, want := range []string{"defaults.memory: 128MiB is more than the whole wasm.memory_budget of 100MiB", "handlers[0].memory: 200MiB is more than the whole wasm.memory_budget of 100MiB"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	auto := Default()
+	if got := auto.Capacity(Machine{Cores: 64, MemoryBytes: int64(GiB)}); got.MemoryBudget != int64(512*MiB) || got.Jobs != 4 {
+		t.Errorf("on a machine of 1 GiB: %+v, want a budget of 512 MiB for 4 jobs", got)
+	}
+	if got := auto.Capacity(Machine{Cores: 1, MemoryBytes: int64(128 * MiB)}); got.MemoryBudget != int64(128*MiB) || got.Jobs != 1 {
+		t.Errorf("on a machine of 128 MiB: %+v, want room for one job", got)
 	}
 }

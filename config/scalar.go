@@ -170,6 +170,21 @@ func durationOr(word string, special, lo, hi time.Duration) scalar {
 	}
 }
 
+// sizeOrAuto takes a size, or auto as 0.
+func sizeOrAuto(lo, hi Size) scalar {
+	plain := size(lo, hi)
+	return func(n *node) (any, error) {
+		if s, ok := n.value.(string); ok && s == "auto" {
+			return Size(0), nil
+		}
+		v, err := plain(n)
+		if err != nil {
+			return nil, fmt.Errorf("%w (or auto)", err)
+		}
+		return v, nil
+	}
+}
+
 func size(lo, hi Size) scalar {
 	return func(n *node) (any, error) {
 		s, ok := n.value.(string)

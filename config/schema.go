@@ -43,7 +43,7 @@ func schema() *shape {
 			"slots":         value(count(1024)),
 			"isolation":     value(oneOf([]string{"shared"}, "tenant", "job", "inline")),
 			"sandbox":       value(oneOf([]string{"off", SandboxBest, "basic", "standard", "strict"})),
-			"memory_budget": later,
+			"memory_budget": value(sizeOrAuto(64*KiB, 1<<50)),
 		}),
 		"defaults": object(map[string]*shape{
 			"timeout":      value(duration(10*time.Millisecond, 7*day)),

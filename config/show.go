@@ -49,6 +49,9 @@ func showValue(v reflect.Value, key string) *yaml.Node {
 	case time.Duration:
 		return word(showDuration(x, key))
 	case Size:
+		if x == 0 && key == "memory_budget" {
+			return word("auto")
+		}
 		return word(x.String())
 	case Rate:
 		return word(x.String())

@@ -43,6 +43,8 @@ type Options struct {
 	Limits handlers.Limits
 	// MaxMemoryBytes is the largest memory limit a job may have; 0 = the default limit.
 	MaxMemoryBytes int64
+	// MemoryBudget bounds the sum of the memory limits of the jobs in flight, see handlers.MemoryReserver; 0 = no bound.
+	MemoryBudget int64
 	// RecycleAfter is the number of jobs after which a runner is replaced; 0 = 10,000.
 	RecycleAfter int
 	// Sandbox is how the kernel confines child processes. The zero value is SandboxOff.
@@ -78,6 +80,9 @@ func (o *Options) fill() error {
 	if o.MaxMemoryBytes < o.Limits.MemoryBytes {
 		return fmt.Errorf("wasm: the largest memory limit is %d bytes, less than the default of %d bytes", o.MaxMemoryBytes, o.Limits.MemoryBytes)
 	}
+	if o.MemoryBudget != 0 && o.MemoryBudget < o.MaxMemoryBytes {
+		return fmt.Errorf("wasm: a job may have %d bytes of memory, more than the whole memory budget of %d bytes", o.MaxMemoryBytes, o.MemoryBudget)
+	}
 	return nil
 }
 
@@ -106,6 +111,8 @@ func orDefault(l, d handlers.Limits) handlers.Limits {
 
 // Runtime runs Wasm handlers. It implements handlers.Runtime and handlers.Admitter.
 type Runtime struct {
+	*handlers.MemoryBudget
+
 	opts     Options
 	sandbox  lockdown.Report
 	store    *artifact.Store
@@ -121,8 +128,9 @@ type prepared struct {
 }
 
 var (
-	_ handlers.Runtime  = (*Runtime)(nil)
-	_ handlers.Admitter = (*Runtime)(nil)
+	_ handlers.Runtime        = (*Runtime)(nil)
+	_ handlers.Admitter       = (*Runtime)(nil)
+	_ handlers.MemoryReserver = (*Runtime)(nil)
 )
 
 // New starts the runtime: the artifact store is opened, and runners start in the background. Close it after use.
@@ -155,7 +163,7 @@ func New(o Options) (*Runtime, error) {
 	if err := compiler.Start(); err != nil {
 		return nil, fmt.Errorf("wasm: %w", err)
 	}
-	r := &Runtime{opts: o, sandbox: report, store: store, compiler: compiler}
+	r := &Runtime{MemoryBudget: handlers.NewMemoryBudget(o.MemoryBudget), opts: o, sandbox: report, store: store, compiler: compiler}
 	r.pool, err = pool.New(pool.Options{
 		Command: o.Command(RoleRunner), Runners: o.Runners, Slots: o.Slots, MemoryBytes: o.MaxMemoryBytes, RecycleAfter: o.RecycleAfter, Grace: o.grace, Logger: o.Logger,
 		Lockdown: plan, Artifacts: store.Dir(),
@@ -181,8 +189,14 @@ func (r *Runtime) Engine() string { return engine.Identity() }
 // Name is "wasm".
 func (r *Runtime) Name() string { return Name }
 
-// Slots is how many jobs run at once.
-func (r *Runtime) Slots() int { return r.pool.Slots() }
+// Slots is how many jobs run at once: no more than the memory budget has room for with the default limit.
+func (r *Runtime) Slots() int {
+	slots := r.pool.Slots()
+	if b := r.Bytes(); b > 0 {
+		slots = min(slots, int(b/r.opts.Limits.MemoryBytes))
+	}
+	return slots
+}
 
 // Stats is the state of the runners.
 func (r *Runtime) Stats() pool.Stats { return r.pool.Stats() }

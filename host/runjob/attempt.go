@@ -58,6 +58,13 @@ func (a *Attempt) end() (s queue.Settlement, ran bool) {
 	if a.r.o.Quarantine.Held(a.job.Tenant, version) {
 		return a.waitForRelease(version), false
 	}
+	if budget, ok := rt.(handlers.MemoryReserver); ok { // before its time begins
+		release, err := budget.ReserveMemory(a.Context(), effectiveLimits(version.Limits, a.r.o.Limits, 0).MemoryBytes)
+		if err != nil {
+			return a.waitForMemory(version, err), false
+		}
+		defer release()
+	}
 	start := time.Now()
 	a.plan(version, start)
 	a.Started(a.inv.Deadline)

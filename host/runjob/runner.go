@@ -47,6 +47,7 @@ type Stats struct {
 	Unavailable int64 // could not be started
 	NoHandler   int64 // no version serves the type here
 	Quarantined int64 // put off because the version is quarantined
+	NoMemory    int64 // put off because others had the memory budget
 	Lost        int64 // ended without settling: the lease was gone
 	Panics      int64 // of runtimes
 }
@@ -55,7 +56,7 @@ type Stats struct {
 type Runner struct {
 	o      Options
 	counts struct {
-		succeeded, retried, permanent, deferred, interrupted, crashed, unavailable, noHandler, quarantined, lost, panics atomic.Int64
+		succeeded, retried, permanent, deferred, interrupted, crashed, unavailable, noHandler, quarantined, noMemory, lost, panics atomic.Int64
 	}
 }
 
@@ -103,5 +104,5 @@ func (r *Runner) Stats() Stats {
 	c := &r.counts
 	return Stats{Succeeded: c.succeeded.Load(), Retried: c.retried.Load(), Permanent: c.permanent.Load(), Deferred: c.deferred.Load(),
 		Interrupted: c.interrupted.Load(), Crashed: c.crashed.Load(), Unavailable: c.unavailable.Load(), NoHandler: c.noHandler.Load(),
-		Quarantined: c.quarantined.Load(), Lost: c.lost.Load(), Panics: c.panics.Load()}
+		Quarantined: c.quarantined.Load(), NoMemory: c.noMemory.Load(), Lost: c.lost.Load(), Panics: c.panics.Load()}
 }

@@ -71,6 +71,18 @@ func (a *Attempt) waitForRelease(v *handlers.Version) queue.Settlement {
 		Handler: queue.Handler{Runtime: v.Runtime, Version: v.Number}}
 }
 
+// waitForMemory defers a job that found no memory, so that it does not keep a slot from jobs that need less.
+func (a *Attempt) waitForMemory(v *handlers.Version, why error) queue.Settlement {
+	if a.Context().Err() != nil {
+		return a.translate(handlers.Outcome{Kind: handlers.OutcomeInterrupted})
+	}
+	a.r.counts.noMemory.Add(1)
+	a.r.o.Log.Debug("no memory for the job; it waits", "job", a.job.ID, "tenant", a.job.Tenant, "type", a.job.Type, "reason", why)
+	b := queue.Backoff{Base: time.Second, Max: 5 * time.Second}
+	return queue.Settlement{Verb: queue.VerbDefer, Delay: b.Delay(failedStarts(a.job)+1, a.r.o.Random()),
+		Handler: queue.Handler{Runtime: v.Runtime, Version: v.Number}}
+}
+
 func unavailableBackoff() queue.Backoff {
 	return queue.Backoff{Base: 500 * time.Millisecond, Max: 30 * time.Second}
 }

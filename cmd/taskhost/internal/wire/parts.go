@@ -122,7 +122,7 @@ func openRuntime(c *config.Config, exe string, log *slog.Logger) (Runtime, error
 	o := wasm.Options{
 		DataDir: c.DataDir, Command: func(role string) []string { return []string{exe, role} },
 		Runners: capacity.Runners, Slots: capacity.SlotsPerRunner,
-		Limits: handlerLimits(c.Defaults), MaxMemoryBytes: int64(capacity.MemoryPerJob), Sandbox: wasm.Sandbox(c.Wasm.Sandbox), Logger: log.With("part", "wasm"),
+		Limits: handlerLimits(c.Defaults), MaxMemoryBytes: int64(capacity.MemoryPerJob), MemoryBudget: capacity.MemoryBudget, Sandbox: wasm.Sandbox(c.Wasm.Sandbox), Logger: log.With("part", "wasm"),
 	}
 	if !c.HasRole(config.RoleWorker) {
 		o.Runners, o.Slots = 1, 1 // uploads are admitted here, jobs run elsewhere
