@@ -83,13 +83,26 @@ func (r *runner) attempt(ctx context.Context, j *job) handlers.Outcome {
 		return finished(done, handlers.Outcome{Kind: handlers.OutcomeInterrupted, Error: &handlers.Error{Kind: abi.KindInterrupted, Message: reason}})
 	}
 	out := module.Run(ctx, state)
-	if out.Error != nil && out.Error.Kind == abi.KindStackOverflow {
+	if mayHaveBeenDeep(&out) {
 		r.freeSoon()
 	}
 	return finished(done, out)
 }
 
-// freeSoon gives memory back to the system, once for all that overflowed within a while: a guest's stack is Go memory, up to 130 MB of it, the next
+// mayHaveBeenDeep reports whether a guest may have ended in the middle of a deep recursion: its stack overflowed, or the host ended it wherever
+// it was.
+func mayHaveBeenDeep(out *handlers.Outcome) bool {
+	if out.Error == nil {
+		return false
+	}
+	switch out.Error.Kind {
+	case abi.KindStackOverflow, abi.KindDeadline, abi.KindOutOfFuel, abi.KindInterrupted:
+		return true
+	}
+	return false
+}
+
+// freeSoon gives memory back to the system, once for all that ended so within a while: a guest's stack is Go memory, up to 130 MB of it, the next
 // collection may be far away, and each is felt by the others in this runner.
 func (r *runner) freeSoon() {
 	if r.freeing.CompareAndSwap(false, true) {
