@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +16,7 @@ import (
 	"github.com/taskhost/taskhost/handlers"
 )
 
-// Runners that die, whether killed for a deadline or by themselves, leave no goroutine, descriptor or zombie behind. TASKHOST_TEST_LONG makes
+// Runners that die, whether killed for a deadline or by themselves, leave no goroutine, descriptor, zombie or memory behind. TASKHOST_TEST_LONG makes
 // it 1,000 of them.
 func TestRunnerDeathsLeakNothing(t *testing.T) {
 	deaths := 24
@@ -57,6 +59,7 @@ func TestRunnerDeathsLeakNothing(t *testing.T) {
 		die(i)
 	}
 	g0, f0, _ := settle()
+	rss0 := residentMiB(t)
 	for i := range deaths {
 		die(i)
 	}
@@ -64,11 +67,32 @@ func TestRunnerDeathsLeakNothing(t *testing.T) {
 	var g, f, z int
 	for range 100 {
 		if g, f, z = settle(); g <= g0+2 && f <= f0+2 && z == 0 {
+			rss := residentMiB(t)
+			t.Logf("%d deaths: the supervisor has %d MiB resident, %d MiB before", deaths, rss, rss0)
+			if rss > rss0+64 {
+				t.Errorf("the supervisor grew from %d MiB to %d MiB by %d deaths", rss0, rss, deaths)
+			}
 			return
 		}
 		runtime.Gosched()
 	}
 	t.Errorf("after %d deaths: goroutines %d → %d, descriptors %d → %d, %d zombies", deaths, g0, g, f0, f, z)
+}
+
+// residentMiB is the memory of this process, the supervisor, without garbage.
+func residentMiB(t *testing.T) int {
+	t.Helper()
+	debug.FreeOSMemory()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), "VmRSS:")
+	kib, err := strconv.Atoi(strings.Fields(after)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib >> 10
 }
 
 func countFiles(t *testing.T) int {
