@@ -103,7 +103,11 @@ func New(o Options) (*Host, error) {
 		if !o.Shared {
 			holder = "embedded"
 		}
-		h.maintain = maintain.New(maintain.Options{Queue: o.Store, Leaser: leaser, Holder: holder, TTL: max(o.Lease*2/3, 10*time.Millisecond), Log: part(o.Log, "maintain"), Random: o.Random})
+		lease := leaser
+		if o.Store.Capabilities().SharedDue {
+			lease = nil
+		}
+		h.maintain = maintain.New(maintain.Options{Queue: o.Store, Leaser: lease, Holder: holder, TTL: max(o.Lease*2/3, 10*time.Millisecond), Log: part(o.Log, "maintain"), Random: o.Random})
 	}
 	ops := operations.Options{Dead: o.Store, Jobs: o.Store, Bulk: o.Store, Records: o.Store, Holder: o.Worker, Now: o.Store.Now, Log: part(o.Log, "operations"), Random: o.Random, Entropy: o.Entropy}
 	plan := schedules.Options{Queue: o.Store, Records: o.Store, Holder: o.Worker, Passive: o.NoMaintenance, Limits: o.Limits,

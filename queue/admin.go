@@ -215,6 +215,14 @@ type Records interface {
 	ListRecords(ctx context.Context, kind, prefix, after string, limit int) ([]Record, error)
 }
 
+// RecordWatcher tells of changes of records, so that hosts which share a store need not ask for them every few seconds.
+type RecordWatcher interface {
+	// WatchRecords signals on C once at first, and after anybody changed records of a kind. It returns when no change can be missed
+	// any more, or with the context's cause. A signal is lost with a connection that is broken without anybody's knowing: look every minute
+	// or so all the same. C is closed when the store is.
+	WatchRecords(ctx context.Context, kind string) (Watch, error)
+}
+
 // AnyRevision as the ifRevision of PutRecord writes whatever is stored.
 const AnyRevision = -1
 

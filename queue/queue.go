@@ -53,6 +53,10 @@ type Capabilities struct {
 	Name        string       `json:"name"`                  // "sqlite", "memory", …
 	Durability  string       `json:"durability"`            // one line for people: what an acknowledged enqueue survives
 	Limitations []Limitation `json:"limitations,omitempty"` // empty = the whole contract
+
+	// SharedDue says that several hosts can be in WaitDue at once: one of them is told when something is due, and another a second later
+	// when it did not Maintain. Without it, hosts of a store need a named lease for that.
+	SharedDue bool `json:"-"`
 }
 
 // Limitation is a promise of the contract that a store declares it does not keep.

@@ -28,17 +28,19 @@ type Options struct {
 	Random   func() float64                               // uniform in [0, 1)
 	Now      func(ctx context.Context) (time.Time, error) // store time
 
-	// Shared says that other hosts change the same store; their changes are then looked for every FollowEvery. An embedded
-	// store is never looked at again.
+	// Shared says that other hosts change the same store; their changes are then looked for when the store tells of one (a
+	// queue.RecordWatcher) and every LookEvery, or every FollowEvery. An embedded store is never looked at again.
 	Shared bool
 
 	AdmitWait time.Duration // after which a slow upload is answered as compiling; default 20 s
 }
 
-// AdmitWaitDefault is the default of Options.AdmitWait. FollowEvery keeps a change by another host below 5 s.
+// AdmitWaitDefault is the default of Options.AdmitWait. FollowEvery keeps a change by another host below 5 s where the
+// store does not tell; LookEvery is for signals that are lost with a connection.
 const (
 	AdmitWaitDefault = 20 * time.Second
 	FollowEvery      = 4 * time.Second
+	LookEvery        = time.Minute
 )
 
 // Catalog is the catalogue of handlers. Make one with New.

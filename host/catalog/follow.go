@@ -179,9 +179,22 @@ func (c *Catalog) keepPreparing(v *handlers.Version) {
 // follow looks for changes by other hosts. One record is read; all the rest only when it changed.
 func (c *Catalog) follow() {
 	gate := outage.Gate{Log: c.o.Log, What: "follow the handlers", Random: c.o.Random}
+	var w queue.Watch
+	defer func() {
+		if w.Stop != nil {
+			w.Stop()
+		}
+	}()
 	for {
-		if outage.Sleep(c.ctx, FollowEvery) != nil {
+		if w.C == nil {
+			w = c.watch()
+		}
+		closed, err := c.awaitChange(w.C)
+		if err != nil {
 			return
+		}
+		if closed { // with the store
+			w = queue.Watch{}
 		}
 		if err := c.followOnce(); err != nil && c.ctx.Err() == nil {
 			if outage.Sleep(c.ctx, gate.Failed(err)) != nil {
@@ -190,6 +203,42 @@ func (c *Catalog) follow() {
 			continue
 		}
 		gate.OK()
+	}
+}
+
+// watch has the store tell of changes; the zero Watch when it does not.
+func (c *Catalog) watch() queue.Watch {
+	watcher, ok := c.o.Records.(queue.RecordWatcher)
+	if !ok {
+		return queue.Watch{}
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, FollowEvery)
+	defer cancel()
+	w, err := watcher.WatchRecords(ctx, kindCatalog)
+	if err != nil {
+		if c.ctx.Err() == nil {
+			c.o.Log.Debug("the store does not tell of changed handlers; they are looked for", "every", FollowEvery, "error", err)
+		}
+		return queue.Watch{}
+	}
+	return w
+}
+
+// awaitChange waits for a signal (nil: there are none), but not longer than it is good; closed when no more will come.
+func (c *Catalog) awaitChange(signals <-chan struct{}) (closed bool, err error) {
+	every := LookEvery
+	if signals == nil {
+		every = FollowEvery
+	}
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	select {
+	case _, open := <-signals:
+		return !open, nil
+	case <-timer.C:
+		return false, nil
+	case <-c.ctx.Done():
+		return false, context.Cause(c.ctx)
 	}
 }
 

@@ -1,5 +1,6 @@
 // Package maintain does what time makes due in the store: promotes, reaps, expires, retains. Of the hosts of a store one does
-// it, the holder of the named lease "maintenance"; the others wait to take over. It blocks in Queue.WaitDue and polls nothing.
+// it: the one that the store tells (queue.Capabilities.SharedDue), or the holder of the named lease "maintenance", for which the others wait
+// to take over. It blocks in Queue.WaitDue and polls nothing.
 package maintain
 
 import (
@@ -27,7 +28,7 @@ type Store interface {
 // Options of a Service.
 type Options struct {
 	Queue  Store
-	Leaser queue.Leaser // nil = the store has one host only, which needs no lease
+	Leaser queue.Leaser // nil = no lease is needed: the store has one host only, or tells one of several what is due
 	Holder string       // who holds the lease
 	Log    *slog.Logger
 	Random func() float64 // uniform in [0, 1)
@@ -40,7 +41,7 @@ type Options struct {
 
 // Stats counts since the start.
 type Stats struct {
-	Leading   bool // now
+	Leading   bool // now; true of every host of a store that needs no lease
 	StoreDown bool // now: the last call failed
 	Runs      int64
 	Promoted  int64

@@ -2,6 +2,7 @@ package redisq
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -29,7 +30,14 @@ type blocker struct {
 	client *redis.Client
 	mu     sync.Mutex
 	conn   net.Conn
+	sound  time.Time // when the connection was last known to be
 }
+
+// soundFor is how long a connection that answered needs no ping before a command blocks on it.
+const soundFor = time.Second
+
+// alive makes the kernel notice a peer that vanished, which no command would while one blocks.
+var alive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 // grace is how much longer than it was asked to a blocking command may take before its connection counts as broken.
 const grace = 5 * time.Second
@@ -46,6 +54,9 @@ func (p *blockers) newBlocker(s *Store) *blocker {
 	}
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
+		if err == nil {
+			keepAlive(s, c)
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.conn = c
@@ -56,6 +67,20 @@ func (p *blockers) newBlocker(s *Store) *blocker {
 	o.MaxRetries = -1
 	b.client = redis.NewClient(&o)
 	return b
+}
+
+// keepAlive turns alive on for a connection.
+func keepAlive(s *Store, c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	t, ok := c.(*net.TCPConn)
+	if !ok { // a UNIX socket: its peer cannot vanish
+		return
+	}
+	if err := t.SetKeepAliveConfig(alive); err != nil {
+		s.o.Logger.Debug("no keep-alive on a blocking connection: a peer that vanished is noticed later", "error", err)
+	}
 }
 
 // cut closes the connection under a blocking command.
@@ -90,6 +115,7 @@ func (p *blockers) give(b *blocker) {
 		_ = b.client.Close()
 		return
 	}
+	b.sound = time.Now()
 	p.idle = append(p.idle, b)
 }
 
@@ -127,9 +153,11 @@ func (s *Store) block(ctx context.Context, p *blockers, w wish) (string, error) 
 	}
 	defer p.busy.Done()
 	c := b.client.Conn() // stays on one connection: a cut one is not replaced under the command
-	if err := ping(ctx, c); err != nil {
-		_, _ = c.Close(), b.client.Close()
-		return "", s.failure(ctx, "ping", err)
+	if time.Since(b.sound) > soundFor {
+		if err := ping(ctx, c); err != nil {
+			_, _ = c.Close(), b.client.Close()
+			return "", s.failure(ctx, "ping", err)
+		}
 	}
 	args := []any{"blpop"}
 	for _, k := range w.keys {

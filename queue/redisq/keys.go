@@ -24,12 +24,12 @@ package redisq
 //	T: TP: ten: B: st: Q: QP:  state of the rule per view                        lua/lib/sched.lua
 //	wake:*, wake:<queue>  LIST hints for Wait; duty: HASH, who looks at rates          lua/lib/hints.lua
 //	guard, guarded     LIST, STRING  hints that are looked after                  lua/check.lua
-//	timer              LIST    hints for WaitDue; sleep: until when it sleeps
+//	timer              LIST    hints for WaitDue; sleep: until when it sleeps; timerduty: which host looks, until when   lua/due.lua
 //	call:<lane>        STRING  last answer to one caller, for ten minutes        lua/lib/base.lua
 //	nlease:<name>      STRING  named lease
 //	rec:<kind>, recs:<kind>    HASH, ZSET  records and their keys
 //	seq, count         STRING, HASH  last id, counters
-//	watch:<id>, watching       channels of WatchJob
+//	watch:<id>, watching       channels of WatchJob; changed:<kind>: of WatchRecords
 //	mode               STRING  'lua' or 'nolua': how the hosts of this store run scripts   nolua.go
 //	rev, lock          STRING  without Lua: the revision that every change raises, the lock of who is changing
 //
@@ -49,6 +49,7 @@ package redisq
 const (
 	keyWatching = "watching"
 	keyWatch    = "watch:"
+	keyChanged  = "changed:"
 	keyWake     = "wake:"
 	keyTimer    = "timer"
 	keyGuard    = "guard"

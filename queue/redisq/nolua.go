@@ -22,12 +22,12 @@ func (s *Store) newExecutor() error {
 	if err != nil {
 		return err
 	}
-	wake, guard := s.prefix+keyWake, s.prefix+keyGuard
+	wake, guard, timer := s.prefix+keyWake, s.prefix+keyGuard, s.prefix+keyTimer
 	s.exec = luaexec.New(luaexec.Config{
 		Connect: luaexec.Connections(s.client),
 		Rev:     s.prefix + keyRevision, Lock: s.prefix + keyLock, Mark: s.prefix + keyMode, MarkValue: ModeNoLua,
 		Holder: string(holder),
-		Popped: func(key string) bool { return key == guard || strings.HasPrefix(key, wake) },
+		Popped: func(key string) bool { return key == guard || key == timer || strings.HasPrefix(key, wake) },
 	})
 	return nil
 }

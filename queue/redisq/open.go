@@ -31,7 +31,8 @@ type Store struct {
 	outage  outage
 	blocked blockers
 	guards  blockers
-	watches watches
+	watches watches // of jobs
+	changes watches // of records
 
 	listScan, listReady int // bounds of a page, see list.go
 
@@ -47,16 +48,17 @@ type Store struct {
 }
 
 var (
-	_ queue.Queue        = (*Store)(nil)
-	_ queue.Jobs         = (*Store)(nil)
-	_ queue.Bulk         = (*Store)(nil)
-	_ queue.Notes        = (*Store)(nil)
-	_ queue.Queues       = (*Store)(nil)
-	_ queue.Configurable = (*Store)(nil)
-	_ queue.DeadLetters  = (*Store)(nil)
-	_ queue.Leaser       = (*Store)(nil)
-	_ queue.Records      = (*Store)(nil)
-	_ queue.Auditor      = (*Store)(nil)
+	_ queue.Queue         = (*Store)(nil)
+	_ queue.Jobs          = (*Store)(nil)
+	_ queue.Bulk          = (*Store)(nil)
+	_ queue.Notes         = (*Store)(nil)
+	_ queue.Queues        = (*Store)(nil)
+	_ queue.Configurable  = (*Store)(nil)
+	_ queue.DeadLetters   = (*Store)(nil)
+	_ queue.Leaser        = (*Store)(nil)
+	_ queue.Records       = (*Store)(nil)
+	_ queue.RecordWatcher = (*Store)(nil)
+	_ queue.Auditor       = (*Store)(nil)
 )
 
 // Open connects to Redis and looks whether it can hold jobs: version 7.0 or newer, not a cluster node, no eviction (see
@@ -91,7 +93,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err == nil {
 		err = s.probe(ctx)
 	}
-	s.watches.init(s)
+	s.watches.init(s, keyWatch, s.prefix+keyWatching)
+	s.changes.init(s, keyChanged)
 	if err != nil {
 		s.end(queue.ErrClosed)
 		return nil, joinClose(err, s.client.Close())
@@ -146,7 +149,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 
 // Capabilities implements queue.Queue.
 func (s *Store) Capabilities() queue.Capabilities {
-	return queue.Capabilities{Name: "redis", Durability: s.server.durability, Limitations: []queue.Limitation{queue.LimitationListOrder}}
+	return queue.Capabilities{Name: "redis", Durability: s.server.durability, SharedDue: true, Limitations: []queue.Limitation{queue.LimitationListOrder}}
 }
 
 // Close implements queue.Queue.
@@ -157,6 +160,7 @@ func (s *Store) Close() error {
 		s.guards.close()
 		s.workers.Wait()
 		s.watches.close()
+		s.changes.close()
 		s.closeErr = s.client.Close()
 	})
 	return s.closeErr

@@ -10,12 +10,15 @@ import (
 type outage struct {
 	mu    sync.Mutex
 	since time.Time // of the first failure since the last answer; zero = none
-	gap   bool
+	gap   time.Time // when a gap ended that no Maintain has dealt with; zero = none
 	runID string
 }
 
 // gapMin is how long the store must have been away to count.
 const gapMin = time.Second
+
+// gapKept is how long a gap is remembered: on a host that has not the duty to maintain nobody asks.
+const gapKept = time.Minute
 
 func (o *outage) note() {
 	o.mu.Lock()
@@ -29,7 +32,7 @@ func (o *outage) over() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.since.IsZero() && time.Since(o.since) >= gapMin {
-		o.gap = true
+		o.gap = time.Now()
 	}
 	o.since = time.Time{}
 }
@@ -45,7 +48,9 @@ func (o *outage) down() time.Time {
 func (o *outage) late(d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.gap = o.gap || d >= gapMin
+	if d >= gapMin {
+		o.gap = time.Now()
+	}
 }
 
 // met tells which run of the server a new connection reached. Maintain compares it with the run that the store last met.
@@ -65,14 +70,23 @@ func (o *outage) run() string {
 func (o *outage) take() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	gap := o.gap
-	o.gap = false
+	gap := o.has()
+	o.gap = time.Time{}
 	return gap
 }
+
+// gapped returns whether there was a gap that no Maintain has dealt with.
+func (o *outage) gapped() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.has()
+}
+
+func (o *outage) has() bool { return !o.gap.IsZero() && time.Since(o.gap) < gapKept }
 
 // put brings a gap back that could not be dealt with.
 func (o *outage) put() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.gap = true
+	o.gap = time.Now()
 }

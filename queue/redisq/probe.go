@@ -60,7 +60,7 @@ func (s *Store) probe(ctx context.Context) error {
 	if err := s.checkMode(ctx); err != nil {
 		return err
 	}
-	if _, err := s.run(ctx, "due"); err != nil {
+	if _, err := s.run(ctx, "due", "", 0, waitMost.Milliseconds()); err != nil {
 		return err
 	}
 	return nil

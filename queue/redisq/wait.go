@@ -2,6 +2,7 @@ package redisq
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 // waitMost is how long a Wait blocks before it looks again, guardMost how long the guard does.
 const (
-	waitMost  = 30 * time.Second
+	waitMost  = time.Minute
 	guardMost = 5 * time.Minute
 )
 
@@ -62,24 +63,33 @@ func (s *Store) Wait(ctx context.Context, view queue.View) error {
 }
 
 // WaitDue implements queue.Queue: it sleeps until the next due time that lua/due.lua knows, or until somebody makes something due
-// earlier than that.
+// earlier than that. Of the hosts that share a store one has the duty; the others sleep until it ends, and take it over when they are
+// woken.
 func (s *Store) WaitDue(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	pass := func() { s.passOn(ctx, "timer") }
+	me, woken := s.lanes.name, int64(0)
+	pass := func() { s.passOn(ctx, "timer", me) }
 	for {
 		asked := s.clockNow()
-		v, err := s.run(ctx, "due")
+		v, err := s.run(ctx, "due", me, woken, waitMost.Milliseconds())
 		if err != nil {
 			return err
 		}
-		if asInt(v) == 0 {
+		n, err := asList(v)
+		if err != nil || len(n) != 2 {
+			return fmt.Errorf("%w: redis answered what is due with %d values", queue.ErrUnavailable, len(n))
+		}
+		ms, duty := asInt(n[0]), asInt(n[1]) == 1
+		if ms == 0 || duty && s.clock == nil && s.outage.gapped() { // Maintain deals with the gap
 			return nil
 		}
-		if _, err := s.sleep(ctx, []string{keyTimer}, asked, asInt(v), pass); err != nil {
+		token, err := s.sleep(ctx, []string{keyTimer}, asked, ms, pass)
+		if err != nil {
 			return err
 		}
+		woken = flag(token != "")
 	}
 }
 

@@ -12,14 +12,16 @@ import (
 	"github.com/taskhost/taskhost/queue"
 )
 
-// watches are the watched jobs of this store, behind one subscription on a connection of its own. Scripts publish only while
-// somebody is subscribed to the channel 'watching', so that nothing must be cleaned up after a host that died.
+// watches are the watched jobs (or kinds of records) of this store, behind one subscription on a connection of its own. Scripts publish
+// only while somebody is subscribed to the channel 'watching' (or to that of the kind), so that nothing must be cleaned up after a host that died.
 type watches struct {
-	s *Store
+	s       *Store
+	channel string   // begins the name of each channel, without the prefix
+	always  []string // channels subscribed to while anything is watched
 
 	mu     sync.Mutex
 	pubsub *redis.PubSub              // nil until the first watch
-	jobs   map[string]map[*watch]bool // by short id
+	jobs   map[string]map[*watch]bool // by short id, or kind
 	asked  map[string][]chan struct{} // channels whose subscription has not been confirmed
 	closed bool
 	reader sync.WaitGroup
@@ -35,7 +37,8 @@ func (w *watch) signal() {
 	}
 }
 
-func (ws *watches) init(s *Store) {
+func (ws *watches) init(s *Store, channel string, always ...string) {
+	ws.channel, ws.always = s.prefix+channel, always
 	ws.s, ws.jobs, ws.asked = s, make(map[string]map[*watch]bool), make(map[string][]chan struct{})
 }
 
@@ -61,6 +64,22 @@ func (s *Store) WatchJob(ctx context.Context, tenant, id string) (queue.Watch, e
 	return queue.Watch{C: w.c, Stop: func() { s.watches.remove(key, w) }}, nil
 }
 
+// WatchRecords implements queue.RecordWatcher.
+func (s *Store) WatchRecords(ctx context.Context, kind string) (queue.Watch, error) {
+	if err := s.enter(ctx); err != nil {
+		return queue.Watch{}, err
+	}
+	if err := notEmpty("kind", kind); err != nil {
+		return queue.Watch{}, err
+	}
+	w := &watch{c: make(chan struct{}, 1)}
+	if err := s.changes.add(ctx, kind, w); err != nil {
+		return queue.Watch{}, err
+	}
+	w.signal()
+	return queue.Watch{C: w.c, Stop: func() { s.changes.remove(kind, w) }}, nil
+}
+
 // add subscribes and waits until Redis has confirmed it.
 func (ws *watches) add(ctx context.Context, key string, w *watch) error {
 	ws.mu.Lock()
@@ -73,11 +92,11 @@ func (ws *watches) add(ctx context.Context, key string, w *watch) error {
 	}
 	ws.jobs[key][w] = true
 	confirmed := make(chan struct{})
-	channel := ws.s.prefix + keyWatch + key
+	channel := ws.channel + key
 	ws.asked[channel] = append(ws.asked[channel], confirmed)
 	var err error
 	if ws.pubsub == nil {
-		ws.pubsub = ws.s.client.Subscribe(ws.s.life, ws.s.prefix+keyWatching)
+		ws.pubsub = ws.s.client.Subscribe(ws.s.life, ws.always...)
 		ws.reader.Go(ws.read)
 	}
 	err = ws.pubsub.Subscribe(ws.s.life, channel) // again for a channel we have: it is confirmed again
@@ -119,7 +138,7 @@ func (ws *watches) trim(key string) {
 		err = ws.pubsub.Close() // ends its reader too
 		ws.pubsub = nil
 	} else {
-		err = ws.pubsub.Unsubscribe(ws.s.life, ws.s.prefix+keyWatch+key)
+		err = ws.pubsub.Unsubscribe(ws.s.life, ws.channel+key)
 	}
 	if err != nil {
 		ws.s.o.Logger.Debug("a watch's subscription did not end properly", "error", err)
@@ -149,7 +168,7 @@ func (ws *watches) read() {
 func (ws *watches) handle(m any, err error) {
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
-			ws.s.o.Logger.Warn("the subscription of job watches failed and is made again", "error", err)
+			ws.s.o.Logger.Warn("the subscription of watches failed and is made again", "error", err)
 		}
 		return
 	}
@@ -159,13 +178,13 @@ func (ws *watches) handle(m any, err error) {
 			close(c)
 		}
 		delete(ws.asked, m.Channel)
-		if key, ok := strings.CutPrefix(m.Channel, ws.s.prefix+keyWatch); ok && m.Kind == "subscribe" {
+		if key, ok := strings.CutPrefix(m.Channel, ws.channel); ok && m.Kind == "subscribe" {
 			for w := range ws.jobs[key] { // after a break something may have been missed
 				w.signal()
 			}
 		}
 	case *redis.Message:
-		key := strings.TrimPrefix(m.Channel, ws.s.prefix+keyWatch)
+		key := strings.TrimPrefix(m.Channel, ws.channel)
 		for w := range ws.jobs[key] {
 			if m.Payload == "gone" {
 				close(w.c)
@@ -196,6 +215,6 @@ func (ws *watches) close() {
 	ws.mu.Unlock()
 	ws.reader.Wait()
 	if err != nil {
-		ws.s.o.Logger.Debug("closing the subscription of job watches", "error", fmt.Errorf("pubsub: %w", err))
+		ws.s.o.Logger.Debug("closing the subscription of watches", "error", fmt.Errorf("pubsub: %w", err))
 	}
 }

@@ -1,7 +1,7 @@
 #!lua
 -- Writes a record. ARGV: lane, number, kind, key, value, revision it must have (0 = must not exist, -1 = any).
 -- Returns {1, new revision} or {0, revision it has}.
---@include
+--@include changed
 local lane, number = ARGV[2], tonumber(ARGV[3])
 local before = answered(lane, number)
 if before then return before end
@@ -12,4 +12,5 @@ if want ~= -1 and want ~= have then return answer(lane, number, {0, have}) end
 local r = call('HINCRBY', P .. 'count', 'revision', 1)
 call('HSET', P .. 'rec:' .. kind, key, cmsgpack.pack({r = r, v = ARGV[6]}))
 call('ZADD', P .. 'recs:' .. kind, 0, key)
+changed(kind)
 return answer(lane, number, {1, r})

@@ -55,13 +55,13 @@ local function touch(id, gone)
   if watched then call('PUBLISH', P .. 'watch:' .. id, gone and 'gone' or '') end
 end
 
--- due tells the sleeper of WaitDue that something becomes due at a time earlier than the one it sleeps until.
+-- due tells two sleepers of WaitDue that something becomes due at a time earlier than the one they sleep until: the second, should the first die.
 local sleeping
 local function due(at)
   if sleeping == nil then sleeping = tonumber(call('GET', P .. 'sleep') or 'inf') or math.huge end
   if at < sleeping then
     sleeping = at
     call('SET', P .. 'sleep', string.format('%.0f', at))
-    if call('LLEN', P .. 'timer') == 0 then call('RPUSH', P .. 'timer', '1') end
+    if call('LLEN', P .. 'timer') == 0 then call('RPUSH', P .. 'timer', '1', '1') end
   end
 end
