@@ -29,7 +29,7 @@ func sentinel(t *testing.T, m mode) {
 	})
 	at := func(name, password string) string {
 		url := strings.Replace(m.of(master), master.Addr()+"/0", "127.0.0.1:1,"+s.Addr()+"/"+name+"/0", 1)
-		return strings.Replace(url, "redis://", "redis+sentinel://", 1) + "&sentinel_password=" + password
+		return strings.Replace(url, "redis://", "redis+sentinel://", 1) + "&sentinel_password=" + password + "&client_name=" + hostName
 	}
 	store := open(t, redisq.Options{URL: at("mymaster", "watch-secret")})
 	waited := make(chan error, 1)
