@@ -79,7 +79,9 @@ func (s *Store) dead(f queue.DeadFilter) []*record {
 
 // replay starts a new run; false when another job holds its unique key, or the job is erased.
 func (s *Store) replay(r *record, toQueue string) bool {
-	if !r.job.ErasedAt.IsZero() || r.job.Unique.Until != queue.UniqueUntilWindow && s.uniqueHolder(r.job.Tenant, r.job.Unique.Key) != nil {
+	key := tenantKey{r.job.Tenant, r.job.Unique.Key}
+	held := key.key != "" && (s.unique[key] != nil || s.now().Before(s.windows[key].until))
+	if !r.job.ErasedAt.IsZero() || held && r.job.Unique.Until != queue.UniqueUntilWindow {
 		return false
 	}
 	s.takeUnique(r)

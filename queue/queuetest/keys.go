@@ -121,6 +121,7 @@ func uniqueCases() []testCase {
 		{name: "a window and the other kinds share the keys", run: uniqueWindowShared},
 		{name: "a window outlives its job, but not its deletion", run: uniqueWindowGone},
 		{name: "replay has nothing to do with windows", run: uniqueWindowReplay},
+		{name: "replay takes no key that a window holds", run: uniqueWindowHeld},
 		{name: "bad windows are refused", run: uniqueWindowBad},
 	}
 }
@@ -277,6 +278,19 @@ func uniqueWindowReplay(f *fixture) {
 	f.takeOne()
 	f.pass(time.Minute)
 	f.put("q", "c", windowed())
+}
+
+func uniqueWindowHeld(f *fixture) {
+	f.bury(f.put("q", "a", unique(queue.Unique{Key: "u"})))
+	f.put("q", "b", windowed())
+	f.ack(f.takeOne())
+	if c := f.replay(queue.DeadFilter{}, "", 1); c.Skipped != 1 {
+		f.Fatalf("replay inside the window of another job = %+v, want skipped", c)
+	}
+	f.pass(time.Minute)
+	if c := f.replay(queue.DeadFilter{}, "", 1); c.Changed != 1 {
+		f.Fatalf("replay after the window of another job = %+v, want changed", c)
+	}
 }
 
 func uniqueWindowBad(f *fixture) {

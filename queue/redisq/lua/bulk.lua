@@ -3,7 +3,7 @@
 -- entries of lines to walk over, ids; for erase, each id is followed by what stays of the part of its record that no script reads.
 -- Returns a letter per id: C changed, S skipped, '-' no such job. There may be fewer letters than ids: the rest was not looked
 -- at, because taking those before it out of long lines was enough for one call.
---@include settings sched lines aside record batch bulk
+--@include settings sched lines aside record batch unique bulk
 local lane, number = ARGV[2], tonumber(ARGV[3])
 local before = answered(lane, number)
 if before then return before end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Replays or purges dead jobs. ARGV: lane, number, 'replay' or 'purge', tenant, other queue or '', ids.
 -- Returns a letter per id: C changed, S skipped (its unique key is held, or it is erased), '-' not a dead job of the tenant any more.
---@include settings sched lines record bulk
+--@include settings sched lines record unique bulk
 local lane, number = ARGV[2], tonumber(ARGV[3])
 local before = answered(lane, number)
 if before then return before end

@@ -14,7 +14,7 @@ end
 -- replay starts a new run of a dead job; 'S' when another job holds its unique key, or it is erased.
 local function replay(id, j, to)
   local u = j.us ~= 2 and j.u
-  if j.er or u and call('HEXISTS', P .. 'unique:' .. j.t, u) == 1 then return 'S' end
+  if j.er or u and uniqueholder(j.t, u) then return 'S' end
   unfile(id, j)
   if u then call('HSET', P .. 'unique:' .. j.t, u, id) end
   if j.ck then call('DEL', P .. 'check:' .. id) end
