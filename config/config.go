@@ -89,6 +89,9 @@ type Scheduling struct {
 	// MaxConsecutiveHigh is after how many picks in a row of a higher priority a lower one gets one; 0 (default): strict
 	// priority.
 	MaxConsecutiveHigh int `koanf:"max_consecutive_high"`
+	// ChargeByTime makes shares shares of the time that jobs run, and is the time that counts as one job does otherwise; "off" (0, the
+	// default) or 1ms–1h in whole milliseconds.
+	ChargeByTime time.Duration `koanf:"charge_by_time"`
 }
 
 // RetentionForever as Retention.Dead keeps dead jobs until they are purged, written "forever".

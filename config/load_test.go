@@ -71,7 +71,7 @@ defaults:
   payload: 2MiB
   result: 1MB
   fuel: 5000000000
-scheduling: {max_consecutive_high: 5}
+scheduling: {max_consecutive_high: 5, charge_by_time: 250ms}
 retention: {succeeded: none, dead: forever, logs: all}
 queues:
   critical: {weight: 6, priority: 10}
@@ -92,6 +92,7 @@ data_dir = "./state"
 listen = "127.0.0.1:0"
 roles = ["api"]
 scheduling.max_consecutive_high = 5
+scheduling.charge_by_time = "250ms"
 [worker]
 concurrency = 8
 queues = ["critical", "low"]
@@ -156,7 +157,7 @@ const fullJSON = `{
 "wasm": {"runners": 2, "slots": "auto", "isolation": "shared", "sandbox": "off"},
 "defaults": {"timeout": "90s", "max_attempts": 3, "backoff": {"base": "500ms", "max": "10m", "jitter": "none"},
   "memory": "64MiB", "payload": "2MiB", "result": "1MB", "fuel": 5000000000},
-"scheduling": {"max_consecutive_high": 5},
+"scheduling": {"max_consecutive_high": 5, "charge_by_time": "250ms"},
 "retention": {"succeeded": "none", "dead": "forever", "logs": "all"},
 "queues": {"critical": {"weight": 6, "priority": 10}, "low": {"weight": 0.5, "paused": true, "max_running": 4, "max_per_key": 2, "rate": "5/m"}, "a.b": {}},
 "tenants": {"acme": {"weight": 3, "max_running": 7}},
@@ -187,7 +188,7 @@ func TestEveryKeyInEveryFormat(t *testing.T) {
 					Timeout: 90 * time.Second, MaxAttempts: 3,
 					Backoff: Backoff{500 * time.Millisecond, 10 * time.Minute, "none"}, Memory: 64 * MiB, Payload: 2 * MiB, Result: 1e6, Fuel: 5e9,
 				},
-				Scheduling: Scheduling{5},
+				Scheduling: Scheduling{5, 250 * time.Millisecond},
 				Retention:  Retention{0, RetentionForever, 0, 0, "all"},
 				Queues: map[string]Queue{
 					"critical": {Weight: new(6.0), Priority: new(10)}, "a.b": {},
@@ -448,6 +449,21 @@ func TestShowReadsBack(t *testing.T) {
 			t.Errorf("shown:\n%s\ngot  %+v\nwant %+v", text, got.Config, c)
 		}
 	}
+}
+
+func TestChargeByTime(t *testing.T) {
+	t.Parallel()
+	load := func(value string) Source {
+		return Source{File: write(t, "c.yaml", "scheduling: {charge_by_time: "+value+"}\n")}
+	}
+	for value, want := range map[string]time.Duration{"off": 0, "1ms": time.Millisecond, "100ms": 100 * time.Millisecond, "1h": time.Hour} {
+		if got := mustLoad(t, load(value)).Config.Scheduling.ChargeByTime; got != want {
+			t.Errorf("%s is %s", value, got)
+		}
+	}
+	wantProblems(t, problems(t, load("0s")), "c.yaml:1: scheduling.charge_by_time: must be between 1ms and 1h, got 0s (or off)")
+	wantProblems(t, problems(t, load("61m")), "c.yaml:1: scheduling.charge_by_time: must be between 1ms and 1h, got 61m (or off)")
+	wantProblems(t, problems(t, load("1.5ms")), "c.yaml:1: scheduling.charge_by_time: must be whole milliseconds, got 1.5ms")
 }
 
 func TestSecretsAreHidden(t *testing.T) {

@@ -185,6 +185,17 @@ func sizeOrAuto(lo, hi Size) scalar {
 	}
 }
 
+// wholeMillis refuses durations with parts of a millisecond.
+func wholeMillis(plain scalar) scalar {
+	return func(n *node) (any, error) {
+		v, err := plain(n)
+		if d, ok := v.(time.Duration); ok && d%time.Millisecond != 0 {
+			return nil, fmt.Errorf("must be whole milliseconds, got %s", n.value)
+		}
+		return v, err
+	}
+}
+
 func size(lo, hi Size) scalar {
 	return func(n *node) (any, error) {
 		s, ok := n.value.(string)

@@ -60,6 +60,7 @@ func schema() *shape {
 		}),
 		"scheduling": object(map[string]*shape{
 			"max_consecutive_high": value(integer(0, 1_000_000)),
+			"charge_by_time":       value(wholeMillis(durationOr("off", 0, time.Millisecond, time.Hour))),
 		}),
 		"retention": object(map[string]*shape{
 			"succeeded":  value(durationOr("none", 0, time.Second, 3650*day)),

@@ -130,6 +130,8 @@ func showDuration(d time.Duration, key string) string {
 		return "forever"
 	case key == "succeeded" && d == 0:
 		return "none"
+	case key == "charge_by_time" && d == 0:
+		return "off"
 	}
 	return FormatDuration(d)
 }

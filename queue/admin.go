@@ -126,6 +126,10 @@ type Scheduling struct {
 	MaxConsecutiveHigh int                       // 0 = strict priority; see FAIRNESS.md
 	MaxCrashes         int                       // 0 = MaxCrashesDefault
 	Retention          Retention
+
+	// ChargeByTime makes shares shares of time: a job is charged the time it runs, and one that runs this long costs as much as a job
+	// costs otherwise. Whole milliseconds up to ChargeByTimeMax; 0 = every job costs the same. See FAIRNESS.md, "Charging time".
+	ChargeByTime time.Duration
 }
 
 // TenantSettings are the settings of a tenant. Nil means the default.
@@ -133,6 +137,9 @@ type TenantSettings struct {
 	Weight     *float64 `json:"weight,omitempty"`      // [WeightMin, WeightMax]; default 1
 	MaxRunning *int     `json:"max_running,omitempty"` // jobs of all its queues that run at once: 1–RunningCapMax; default no cap
 }
+
+// ChargeByTimeMax is the largest Scheduling.ChargeByTime.
+const ChargeByTimeMax = time.Hour
 
 // MaxCrashesDefault is how many crashes a job survives in one run; the last of them makes it dead.
 const MaxCrashesDefault = 3

@@ -182,6 +182,9 @@ func (s Scheduling) Validate() error {
 	if s.MaxCrashes < 0 {
 		return &InvalidError{Field: "max_crashes", Reason: fmt.Sprintf("must be 0 (the default, %d) or more, got %d", MaxCrashesDefault, s.MaxCrashes)}
 	}
+	if d := s.ChargeByTime; d < 0 || d > ChargeByTimeMax || d%time.Millisecond != 0 {
+		return &InvalidError{Field: "charge_by_time", Reason: fmt.Sprintf("must be 0 (off) or whole milliseconds from 1ms to %s, got %s", ChargeByTimeMax, d)}
+	}
 	for field, n := range map[string]int{"retention.count": s.Retention.Count, "retention.dead_count": s.Retention.DeadCount} {
 		if n < 0 {
 			return &InvalidError{Field: field, Reason: fmt.Sprintf("must be 0 (no bound) or more jobs, got %d", n)}
@@ -223,6 +226,9 @@ func (s Scheduling) TenantMaxRunning(tenant string) int {
 	}
 	return 0
 }
+
+// ChargeUnit is what weights are multiplied by where tags are made: ChargeByTime in milliseconds, 1 while every job costs the same.
+func (s Scheduling) ChargeUnit() float64 { return max(1, float64(s.ChargeByTime.Milliseconds())) }
 
 // CrashBudget is MaxCrashes with its default applied: the crash with this number, within one run, makes the job dead.
 func (s Scheduling) CrashBudget() int {

@@ -57,6 +57,7 @@ func TestSchedulingValidate(t *testing.T) {
 		"queues.q.max_per_key":  {Queues: map[string]QueueSettings{"q": {MaxPerKey: new(RunningCapMax + 1)}}},
 		"queues.q.rate":         {Queues: map[string]QueueSettings{"q": {Rate: &Rate{Count: 1, Per: time.Millisecond}}}},
 		"max_consecutive_high":  {MaxConsecutiveHigh: -1},
+		"charge_by_time":        {ChargeByTime: 1500 * time.Microsecond},
 		"max_crashes":           {MaxCrashes: -1},
 		"retention.logs":        {Retention: Retention{Logs: "some"}},
 	} {

@@ -55,6 +55,18 @@ func (m *member) reweigh(w float64) {
 	}
 }
 
+// correct adds by to what was charged; the tag does not fall below v.
+func (m *member) correct(by int64, v float64) {
+	if m.competes {
+		m.n += by
+		if m.tag() < v {
+			m.base, m.n = v, 0
+		}
+		return
+	}
+	m.parked = max(v, max(v, m.parked)+float64(by)/m.weight)
+}
+
 func least(members map[string]*member) string {
 	best := ""
 	for name, m := range members {
@@ -68,7 +80,7 @@ func least(members map[string]*member) string {
 	return best
 }
 
-func (s *naive) pick() (tenant string, prio int, q string) {
+func (s *naive) pick(cost int64) (tenant string, prio int, q string) {
 	all := map[string]*member{}
 	for name, t := range s.tenants {
 		all[name] = &t.member
@@ -93,9 +105,9 @@ func (s *naive) pick() (tenant string, prio int, q string) {
 	b := t.bands[prio]
 	q = least(b.queues)
 	b.v = max(b.v, b.queues[q].tag())
-	b.queues[q].n++
+	b.queues[q].n += cost
 	s.v = max(s.v, t.tag())
-	t.n++
+	t.n += cost
 	if len(bands) > 1 {
 		b.counter++
 	}
@@ -154,7 +166,7 @@ func (p *pair) step(op, a, b, c byte) error {
 	prio := int(b%3) - 1
 	q := fmt.Sprintf("q%d", c%4)
 	e, t, band, m := p.member(tenant, prio, q)
-	switch op % 8 {
+	switch op % 10 {
 	case 0:
 		p.fast.Join(e)
 		if !t.competing() {
@@ -179,12 +191,21 @@ func (p *pair) step(op, a, b, c byte) error {
 	case 4:
 		p.fast.SetGuard(int(a % 4))
 		p.slow.guard = int(a % 4)
+	case 5:
+		by := 40 * (int64(a) - 128)
+		p.fast.Correct(e, by)
+		m.correct(by, band.v)
+	case 6:
+		by := 40 * (int64(b) - 128)
+		p.fast.CorrectTenant(tenant, by)
+		t.correct(by, p.slow.v)
 	default:
 		if twice := p.fast.Peek(); twice != p.fast.Peek() {
 			return fmt.Errorf("Peek changes something")
 		}
 		next := p.fast.Peek()
-		wantTenant, wantPrio, wantQueue := p.slow.pick()
+		cost := 1 + int64(a)*int64(b%2)
+		wantTenant, wantPrio, wantQueue := p.slow.pick(cost)
 		if next == nil || wantTenant == "" {
 			if next != nil || wantTenant != "" || !p.fast.Empty() {
 				return fmt.Errorf("picked %v, want %q", next, wantTenant)
@@ -194,7 +215,7 @@ func (p *pair) step(op, a, b, c byte) error {
 		if want := key(wantTenant, wantPrio, wantQueue); next.Queue != want || next.Prio() != wantPrio {
 			return fmt.Errorf("picked %s, want %s", next.Queue, want)
 		}
-		p.fast.Charge(next)
+		p.fast.Charge(next, cost)
 	}
 	return nil
 }
@@ -252,7 +273,7 @@ func TestBound(t *testing.T) {
 		served[0] = make([]int, len(weights))
 		for k := range picks {
 			e := s.Peek()
-			s.Charge(e)
+			s.Charge(e, 1)
 			served[k+1] = slices.Clone(served[k])
 			served[k+1][e.Queue]++
 		}
@@ -277,7 +298,7 @@ func TestExamples(t *testing.T) {
 	pick := func(s *fair.Scheduler[string], n int) (picks string) {
 		for range n {
 			e := s.Peek()
-			s.Charge(e)
+			s.Charge(e, 1)
 			picks += e.Queue
 		}
 		return picks
@@ -320,18 +341,20 @@ func FuzzTag(f *testing.F) {
 	f.Add(0.0, int64(0), 1.0)
 	f.Add(1e9, int64(1)<<40, 0.001)
 	f.Add(0.1, int64(3), 0.3)
+	f.Add(1e6, int64(-77), 0.3)
 	f.Fuzz(func(t *testing.T, base float64, n int64, weight float64) {
-		if !(base >= 0 && base < 1<<53) || n < 0 || n >= 1<<53 || !(weight >= 0.001 && weight <= 10000) {
+		if !(base >= 0 && base < 1<<53) || n <= -1<<53 || n >= 1<<53 || !(weight >= 0.001 && weight <= 10000) {
 			t.Skip()
 		}
 		tag := fair.Tag{Base: base, N: n, Weight: weight}
 		exact := new(big.Rat).Add(rat(base), new(big.Rat).Quo(new(big.Rat).SetInt64(n), rat(weight)))
 		diff := new(big.Rat).Sub(rat(tag.Value()), exact)
-		limit := new(big.Rat).Mul(exact, rat(fair.ErrorBound))
+		size := new(big.Rat).Add(rat(base), new(big.Rat).Quo(new(big.Rat).Abs(new(big.Rat).SetInt64(n)), rat(weight)))
+		limit := new(big.Rat).Mul(size, rat(fair.ErrorBound))
 		if diff.Abs(diff).Cmp(limit) > 0 {
 			t.Errorf("%+v: value %v is off by %v", tag, tag.Value(), diff.FloatString(30))
 		}
-		if tag.Charge().Value() < tag.Value() {
+		if tag.Charge(1).Value() < tag.Value() {
 			t.Errorf("%+v: a service lowers the tag", tag)
 		}
 		for _, w := range []float64{0.001, 1, 10000} {
@@ -349,7 +372,7 @@ func rat(f float64) *big.Rat { return new(big.Rat).SetFloat64(f) }
 
 func TestPickDoesNotAllocate(t *testing.T) {
 	s := populated(8, 8)
-	if n := testing.AllocsPerRun(1000, func() { s.Charge(s.Peek()) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { s.Charge(s.Peek(), 1) }); n != 0 {
 		t.Errorf("a pick allocates %v times", n)
 	}
 }
@@ -376,6 +399,6 @@ func BenchmarkPick(b *testing.B) {
 func benchmarkPick(b *testing.B, s *fair.Scheduler[int]) {
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Charge(s.Peek())
+		s.Charge(s.Peek(), 1)
 	}
 }

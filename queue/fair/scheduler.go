@@ -199,8 +199,8 @@ func (s *Scheduler[Q]) choose(t *tenant[Q]) int {
 	return i
 }
 
-// Charge records that e, just returned by Peek, was served once.
-func (s *Scheduler[Q]) Charge(e *Entry[Q]) {
+// Charge records that e, just returned by Peek, was served once, at a cost ≥ 1: always 1 unless time is charged.
+func (s *Scheduler[Q]) Charge(e *Entry[Q], cost int64) {
 	b := e.band
 	t := b.tenant
 	chosen := s.choose(t)
@@ -211,12 +211,35 @@ func (s *Scheduler[Q]) Charge(e *Entry[Q]) {
 		b.counter++
 	}
 	b.v = e.tag.Advance(b.v)
-	e.tag = e.tag.Charge()
+	e.tag = e.tag.Charge(cost)
 	e.value = e.tag.Value()
 	b.heap.fix(e)
 
 	s.v = t.tag.Advance(s.v)
-	t.tag = t.tag.Charge()
+	t.tag = t.tag.Charge(cost)
+	t.value = t.tag.Value()
+	s.heap.fix(t)
+}
+
+// Correct adds by to what e was charged, whether it competes or has left.
+func (s *Scheduler[Q]) Correct(e *Entry[Q], by int64) {
+	if !e.Competes() {
+		e.parked = CorrectParked(e.parked, e.band.v, by, e.tag.Weight)
+		return
+	}
+	e.tag = e.tag.Correct(by, e.band.v)
+	e.value = e.tag.Value()
+	e.band.heap.fix(e)
+}
+
+// CorrectTenant adds by to what a tenant was charged, whether it competes or has left.
+func (s *Scheduler[Q]) CorrectTenant(name string, by int64) {
+	t := s.tenant(name)
+	if t.index == absent {
+		t.parked = CorrectParked(t.parked, s.v, by, t.tag.Weight)
+		return
+	}
+	t.tag = t.tag.Correct(by, s.v)
 	t.value = t.tag.Value()
 	s.heap.fix(t)
 }

@@ -31,6 +31,9 @@ func (s *Store) Configure(ctx context.Context, c queue.Scheduling) error {
 		return err
 	}
 	s.scheduling = c.Clone()
+	if c.ChargeByTime == 0 {
+		clear(s.costs)
+	}
 	s.followRates()
 	s.syncViews()
 	s.broadcast()

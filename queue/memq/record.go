@@ -12,8 +12,9 @@ import (
 type record struct {
 	job         queue.Job
 	reservation int64 // number of its last reservation; orders what goes back to the front
-	aside       bool  // in its line, but passed over: its concurrency key had no free slot when it was next
-	back        bool  // in its line, no longer passed over, and not next again since
+	charge      charge
+	aside       bool // in its line, but passed over: its concurrency key had no free slot when it was next
+	back        bool // in its line, no longer passed over, and not next again since
 	logs        []queue.LogLine
 	logSeq      int64
 	logSizes    map[attemptKey]int

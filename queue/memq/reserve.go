@@ -50,7 +50,11 @@ func (s *Store) Reserve(ctx context.Context, p queue.ReserveParams) ([]*queue.Jo
 		}
 		size += len(r.job.Payload)
 		s.takeFromLine(r)
-		v.charge(c) // before it leaves, so that a queue that empties is parked with what it was charged
+		cost := s.estimate(c.queueKey)
+		v.charge(c, cost) // before it leaves, so that a queue that empties is parked with what it was charged
+		if s.scheduling.ChargeByTime > 0 {
+			r.charge = charge{v, c.lineKey, cost}
+		}
 		s.start(r, p, token, now)
 		s.syncViews()
 		j := r.copyJob()

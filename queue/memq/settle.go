@@ -16,6 +16,7 @@ func (s *Store) Settle(ctx context.Context, settlements []queue.Settlement) ([]q
 	now := s.now()
 	outcomes := make([]queue.SettleOutcome, len(settlements))
 	var front []*record
+	var measured []measurement
 	for i := range settlements {
 		st := &settlements[i]
 		if err := st.Validate(s.limits); err != nil {
@@ -27,12 +28,14 @@ func (s *Store) Settle(ctx context.Context, settlements []queue.Settlement) ([]q
 			outcomes[i] = queue.SettleOutcome{Status: queue.SettleLeaseLost}
 			continue
 		}
+		measured = append(measured, measurement{r.charge, st.Duration.Milliseconds()})
 		if s.settle(r, st, now) {
 			front = append(front, r)
 		}
 		outcomes[i] = queue.SettleOutcome{Status: queue.SettleOK, State: r.job.State}
 	}
 	s.toFront(front)
+	s.correct(measured)
 	return outcomes, nil
 }
 
@@ -40,6 +43,7 @@ func (s *Store) Settle(ctx context.Context, settlements []queue.Settlement) ([]q
 // goes there together.
 func (s *Store) settle(r *record, st *queue.Settlement, now time.Time) (front bool) {
 	j := &r.job
+	r.charge = charge{}
 	cancelled := j.CancelRequested && st.Verb != queue.VerbAck && st.Verb != queue.VerbDead
 	note := queue.Attempt{
 		Run:             j.Run,

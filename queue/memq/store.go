@@ -34,6 +34,7 @@ type Store struct {
 	lines       map[lineKey][]*record
 	views       map[string]*view     // by queue.View.Key
 	buckets     map[queueKey]*bucket // of queues whose rate was charged
+	costs       map[queueKey]int64   // while time is charged: eight times what jobs of the queue cost on average, in ms
 	used        map[queueKey]*usage
 	idempotency map[tenantKey]remembered
 	unique      map[tenantKey]*record
@@ -95,6 +96,7 @@ func New(o Options) *Store {
 		lines:       map[lineKey][]*record{},
 		views:       map[string]*view{},
 		buckets:     map[queueKey]*bucket{},
+		costs:       map[queueKey]int64{},
 		used:        map[queueKey]*usage{},
 		idempotency: map[tenantKey]remembered{},
 		unique:      map[tenantKey]*record{},

@@ -88,11 +88,11 @@ func (v *view) sync(s *Store) {
 		v.member(key) // there from now on
 	}
 	for name, t := range v.tenants {
-		t.follow(backlogged[name] && !s.tenantFull(name), v.v, s.scheduling.TenantWeight(name))
+		t.follow(backlogged[name] && !s.tenantFull(name), v.v, s.scheduling.TenantWeight(name)*s.scheduling.ChargeUnit())
 		for p, b := range t.bands {
 			for q, m := range b.queues {
 				key := lineKey{queueKey{name, q}, p}
-				m.follow(eligible[key], b.v, s.settings(key.queueKey).Weight)
+				m.follow(eligible[key], b.v, s.settings(key.queueKey).Weight*s.scheduling.ChargeUnit())
 			}
 		}
 	}
@@ -161,8 +161,8 @@ func (v *view) choose(maxConsecutiveHigh int) (choice, bool) {
 	return c, true
 }
 
-// charge applies step 5.
-func (v *view) charge(c choice) {
+// charge applies step 5; cost is 1 unless time is charged.
+func (v *view) charge(c choice, cost int64) {
 	t := v.tenants[c.tenant]
 	b := t.bands[c.band]
 	q := b.queues[c.queue]
@@ -170,9 +170,9 @@ func (v *view) charge(c choice) {
 		t.counters[p] = 0
 	}
 	b.v = max(b.v, q.tag())
-	q.n++
+	q.n += cost
 	v.v = max(v.v, t.tag())
-	t.n++
+	t.n += cost
 	if c.lowerWaits {
 		t.counters[c.band]++
 	}

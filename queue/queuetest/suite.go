@@ -57,6 +57,7 @@ func subjects() []subject {
 		{name: "enqueue", cases: enqueueCases()},
 		{name: "order", cases: orderCases()},
 		{name: "fairness", cases: fairnessCases()},
+		{name: "cost", cases: costCases()},
 		{name: "delay", cases: delayCases()},
 		{name: "lease", cases: leaseCases()},
 		{name: "settle", cases: settleCases()},

@@ -269,7 +269,7 @@ func (w *world) settle(rng *rand.Rand) (operation, error) {
 		st := queue.Settlement{
 			Verb: choose(rng, queue.VerbAck, queue.VerbAck, queue.VerbNack, queue.VerbNack, queue.VerbDead, queue.VerbDefer, queue.VerbYield, queue.VerbRelease,
 				queue.VerbRelease, queue.VerbCrash, queue.VerbCrash),
-			Duration: time.Duration(rng.IntN(5000)) * time.Microsecond,
+			Duration: time.Duration(rng.IntN(5000)) * choose(rng, time.Microsecond, time.Microsecond, time.Millisecond),
 			Fuel:     int64(rng.IntN(3)),
 		}
 		switch st.Verb {
@@ -291,7 +291,7 @@ func (w *world) settle(rng *rand.Rand) (operation, error) {
 			st.Verb = "explode"
 		}
 		items = append(items, item{r, st})
-		text = append(text, fmt.Sprintf("%s #%d by token %d delay %s error %s", st.Verb, r.job, r.batch, st.Delay, fault(st.Error)))
+		text = append(text, fmt.Sprintf("%s #%d by token %d after %s delay %s error %s", st.Verb, r.job, r.batch, st.Duration, st.Delay, fault(st.Error)))
 	}
 	return operation{
 		text: "settle " + strings.Join(text, ", "),

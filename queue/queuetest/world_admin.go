@@ -89,6 +89,7 @@ func (w *world) configure(rng *rand.Rand) (operation, error) {
 		Tenants:            map[string]queue.TenantSettings{},
 		MaxConsecutiveHigh: choose(rng, 0, 0, 1, 2, 3),
 		MaxCrashes:         rng.IntN(3),
+		ChargeByTime:       choose(rng, 0, 0, time.Millisecond, 2*time.Millisecond, 7*time.Millisecond, time.Second),
 		Retention: queue.Retention{
 			Succeeded: choose(rng, 0, 0, -1, time.Minute),
 			Dead:      choose(rng, 0, 0, -1, time.Hour),
@@ -116,7 +117,7 @@ func (w *world) configure(rng *rand.Rand) (operation, error) {
 		text = append(text, fmt.Sprintf("tenant %s %s", t, tenantText(c.Tenants[t])))
 	}
 	return operation{
-		text: fmt.Sprintf("configure %v guard %d crashes %d retention %v", text, c.MaxConsecutiveHigh, c.MaxCrashes, c.Retention),
+		text: fmt.Sprintf("configure %v guard %d crashes %d charge by %s retention %v", text, c.MaxConsecutiveHigh, c.MaxCrashes, c.ChargeByTime, c.Retention),
 		run:  func(s *side) string { return s.outcome(s.configured.Configure(s.ctx, c)) },
 	}, nil
 }

@@ -19,6 +19,7 @@ package redisq
 //	running, bucket, park, bands:<tq>    caps and rates                             lua/lib/limits.lua
 //	slots:<tq> kwait:<tq>:<key> aside:<tq> asides:<tenant> place:<tq>    concurrency keys   lua/lib/aside.lua
 //	served:<tenant>    HASH    reservations per queue; waiting: and dead: count its scheduled and dead jobs
+//	cost               HASH    what jobs of a queue cost, where time is charged      lua/lib/cost.lua
 //	conf, over:<tenant>  HASH  settings; overridden: SET of tenants with one     lua/lib/settings.lua
 //	views, viewuse     HASH, ZSET  views, and when each was last waited on
 //	T: TP: ten: B: st: Q: QP:  state of the rule per view                        lua/lib/sched.lua

@@ -24,6 +24,9 @@ func (s *Store) Configure(ctx context.Context, c queue.Scheduling) error {
 		return err
 	}
 	args := []any{flag(hasLimits(c)), "", packRules(c)}
+	if c.ChargeByTime > 0 {
+		args = append(args, "unit", c.ChargeByTime.Milliseconds())
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Queues)) {
 		args = append(args, "q:"+name, packSettings(c.Queues[name]))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/taskhost/taskhost/queue"
+	"github.com/taskhost/taskhost/queue/fair"
 )
 
 // Configure implements queue.Configurable. The snapshot is stored, so that a store opened again counts the crashes of the
@@ -39,7 +40,7 @@ func (s *Store) configure(c queue.Scheduling) {
 	for _, v := range s.views {
 		v.sched.SetGuard(c.MaxConsecutiveHigh)
 		for name := range s.tenants {
-			v.sched.SetTenantWeight(name, c.TenantWeight(name))
+			v.sched.SetTenantWeight(name, c.TenantWeight(name)*c.ChargeUnit())
 		}
 	}
 	for name, t := range s.tenants {
@@ -48,6 +49,9 @@ func (s *Store) configure(c queue.Scheduling) {
 	}
 	for _, q := range s.queuesByID {
 		s.apply(q, queue.Effective(q.override, c.Queues[q.name]))
+		if c.ChargeByTime == 0 {
+			q.cost = fair.Average{}
+		}
 	}
 	for _, joins := range [...]bool{true, false} { // first, so that no tenant leaves that goes on competing
 		for _, q := range s.queuesByID {

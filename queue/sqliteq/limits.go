@@ -108,7 +108,7 @@ func (s *Store) apply(q *queueState, e queue.EffectiveSettings) {
 	q.settings = e
 	for _, l := range q.lines {
 		for _, le := range l.entries {
-			le.view.sched.Reweigh(le.entry, e.Weight)
+			le.view.sched.Reweigh(le.entry, e.Weight*s.scheduling.ChargeUnit())
 		}
 	}
 	for _, k := range q.slots {

@@ -28,8 +28,9 @@ type queueState struct {
 	lines    map[int]*line
 	slots    map[string]*slots // by concurrency key
 
-	bucket    fair.Bucket // of its rate
-	rateUntil int64       // held back by its rate until then; 0 = it is not
+	cost      fair.Average // of its jobs, while time is charged
+	bucket    fair.Bucket  // of its rate
+	rateUntil int64        // held back by its rate until then; 0 = it is not
 
 	scheduled int64
 	ready     int64

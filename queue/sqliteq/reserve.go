@@ -134,9 +134,10 @@ func (r *reservation) take() (missing []int64) {
 			return nil
 		}
 		r.size += bytes
-		v.sched.Charge(next)
+		estimate := s.estimate(l.q)
+		v.sched.Charge(next, max(1, estimate))
 		s.leaveFront(l, seq)
-		r.start(l, seq, e, k)
+		r.start(v, l, seq, e, k).estimate = estimate
 		if l.takeable() == 0 {
 			s.sync(l)
 		}
@@ -158,10 +159,10 @@ func (s *Store) leaveFront(l *line, seq int64) {
 }
 
 // start puts a job under a lease; with s.mu held.
-func (r *reservation) start(l *line, seq int64, e entry, k *slots) {
+func (r *reservation) start(v *view, l *line, seq int64, e entry, k *slots) *running {
 	s := r.s
 	if r.b == nil {
-		r.b = &batch{token: newToken(s.epoch, s.tokens), worker: r.p.Worker, started: r.now, lease: r.until - r.now, until: r.until,
+		r.b = &batch{token: newToken(s.epoch, s.tokens), worker: r.p.Worker, started: r.now, lease: r.until - r.now, until: r.until, view: v,
 			jobs: make([]*running, 0, min(r.p.Max, l.live+1))}
 		s.batches.push(r.b)
 	}
@@ -182,6 +183,7 @@ func (r *reservation) start(l *line, seq int64, e entry, k *slots) {
 	if r.until < s.dueAnnounced {
 		s.announceDue()
 	}
+	return job
 }
 
 // drop takes a job that will not run out of its line; the writer ends it.

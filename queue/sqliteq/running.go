@@ -21,6 +21,7 @@ type running struct {
 	checkpoint []byte
 	st         *state // as stored
 	slots      *slots // of its concurrency key; nil without one
+	estimate   int64  // what it was charged, in milliseconds; 0 when every job cost the same
 	cancel     bool
 	busy       bool // a request of the writer's group has it
 	settled    bool // … and ends it
@@ -39,6 +40,7 @@ type batch struct {
 	left     int   // not settled
 	settling int   // of those: settled in the writer's group
 	row      int64 // of batches; 0 = not written
+	view     *view // nil for what the process before reserved
 }
 
 // held returns the job that ref is the current reservation of, nil when the lease is lost; with s.mu held.

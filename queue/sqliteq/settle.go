@@ -229,7 +229,13 @@ func (g *group) countDown(ended map[*batch]struct{}) {
 	}
 }
 
-func (w *settleWork) apply(*group)     { w.s.applyMoves(w.moves) }
+func (w *settleWork) apply(*group) {
+	w.s.applyMoves(w.moves)
+	if w.s.scheduling.ChargeByTime > 0 {
+		w.s.correct(w.moves)
+	}
+}
+
 func (w *settleWork) revert(*group)    { revertMoves(w.moves) }
 func (w *settleWork) finish(err error) { w.done <- err }
 func (w *settleWork) weight() int      { return len(w.settlements) }

@@ -48,9 +48,9 @@ func (s *Store) enterView(l *line, v *view) {
 		return
 	}
 	t := l.q.tenant
-	v.sched.SetTenantWeight(t.name, s.scheduling.TenantWeight(t.name))
+	v.sched.SetTenantWeight(t.name, s.scheduling.TenantWeight(t.name)*s.scheduling.ChargeUnit())
 	v.sched.HoldTenant(t.name, t.full())
-	e := v.sched.Entry(t.name, l.q.name, l.prio, l.q.settings.Weight, l)
+	e := v.sched.Entry(t.name, l.q.name, l.prio, l.q.settings.Weight*s.scheduling.ChargeUnit(), l)
 	l.entries = append(l.entries, lineEntry{view: v, entry: e})
 }
 

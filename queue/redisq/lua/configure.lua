@@ -6,6 +6,7 @@ if call('HGET', P .. 'conf', '#') == ARGV[2] then return 0 end
 call('DEL', P .. 'conf')
 call('HSET', P .. 'conf', '#', ARGV[2])
 push('HSET', P .. 'conf', {unpack(ARGV, 4)})
+if call('HEXISTS', P .. 'conf', 'unit') == 0 then call('DEL', P .. 'cost') end
 if ARGV[3] == '1' then call('SET', P .. 'limits', '1') end
 if limited() then
   for _, k in ipairs(call('HKEYS', P .. 'bucket')) do dropbucket(k) end

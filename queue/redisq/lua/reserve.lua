@@ -6,19 +6,30 @@
 --@include settings sched lines views aside record batch ordered pick flush take
 local tok, worker, lease = ARGV[2], ARGV[3], tonumber(ARGV[7])
 local bkey = P .. 'b:' .. tok
-local again = header(tok)
-if again then -- the reply was lost: the same batch
-  local all, list, out = call('HGETALL', bkey), {}, {again.s, again.u}
-  for k = 1, #all, 2 do
-    if all[k] ~= '' then list[#list + 1] = {id = all[k], place = parse(all[k + 1]).place} end
+do
+  local again = header(tok)
+  if again then -- the reply was lost: the same batch
+    local all, list, out = call('HGETALL', bkey), {}, {again.s, again.u}
+    for k = 1, #all, 2 do
+      if all[k] ~= '' then list[#list + 1] = {id = all[k], place = parse(all[k + 1]).place} end
+    end
+    table.sort(list, function(a, b) return a.place < b.place end)
+    for _, e in ipairs(list) do two(out, e.id, call('GET', P .. 'msg:' .. e.id)) end
+    return out
   end
-  table.sort(list, function(a, b) return a.place < b.place end)
-  for _, e in ipairs(list) do two(out, e.id, call('GET', P .. 'msg:' .. e.id)) end
-  return out
 end
 local v, toomany = view(ARGV[4])
 if not v then return toomany end
 local guard = conf().guard
+-- price is what each job of a queue is charged in this batch, where time is charged: see lib/cost.lua.
+local prices = unit > 0 and {}
+local function price(t, q)
+  local k = t .. '/' .. q
+  if prices[k] then return prices[k] end
+  local sum = tonumber(call('HGET', P .. 'cost', k) or 0)
+  prices[k] = math.min(math.max(sum == 0 and unit or math.floor(sum / 8), 1), 1073741824)
+  return prices[k]
+end
 opentake(v, tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[8]))
 
 while #taken < max do
@@ -55,7 +66,7 @@ while #taken < max do
     local queueout, tenantout
     if back then comeback(l, back)
     else
-      if n > 0 then charge(c, n, l.len) elseif l.len <= 0 then skip(c) end
+      if n > 0 then charge(c, n, l.len, prices and price(l.t, l.q) or 1) elseif l.len <= 0 then skip(c) end
       if limit and n > 0 then queueout, tenantout = started(l.t, l.q, s, n) end
       if queueout or tenantout then reopen(l, s, queueout, tenantout) end
     end
@@ -86,7 +97,7 @@ for k = 1, n do
       if j.us == 1 then freeunique(id, j) end
       flag = 's'
     end
-    if counted[k] then flag = 's' end
+    if counted[k] or prices then flag = 's' end
     place = place + 1
     if from[k] ~= t then
       t = from[k]
@@ -104,7 +115,7 @@ for k = 1, n do
   end
 end
 wake()
-set[2] = cmsgpack.pack({s = now, u = u, w = worker, n = call('HINCRBY', P .. 'count', 'batches', 1), l = lease, t = tenants, pad = string.rep('.', 64)})
+set[2] = cmsgpack.pack({s = now, u = u, w = worker, n = call('HINCRBY', P .. 'count', 'batches', 1), l = lease, t = tenants, c = prices and {v = v, e = prices} or nil, pad = string.rep('.', 64)})
 call('HSET', bkey, unpack(set))
 call('ZADD', P .. 'leases', u, tok)
 due(u)

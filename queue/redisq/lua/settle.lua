@@ -15,17 +15,21 @@ local unpack, byte, ARGV = unpack, string.byte, ARGV
 local full
 local function rest()
   if full then return full end
-  --@include sched lines aside record batch
+  --@include sched lines aside record batch cost
   local verbs = {[97] = 'ack', [65] = 'ack', [110] = 'nack', [100] = 'dead', [102] = 'defer', [121] = 'yield', [114] = 'release', [99] = 'crash'}
   local front = {}
   full = {
+    spent = spent,
     one = function(id, h, v, verb, info)
-      local s, f = settle(id, h, parse(v), verbs[verb], cmsgpack.unpack(info))
+      local i = cmsgpack.unpack(info)
+      i.measured = h.c and function(j, b, ms) full.spent(h.c, j, b, ms) end
+      local s, f = settle(id, h, parse(v), verbs[verb], i)
       front[#front + 1] = f
       return s
     end,
     finish = function()
       tofront(front)
+      correct()
       wake()
     end
   }

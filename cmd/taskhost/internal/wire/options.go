@@ -27,6 +27,7 @@ func scheduling(c *config.Config) queue.Scheduling {
 		Queues:             map[string]queue.QueueSettings{},
 		Tenants:            map[string]queue.TenantSettings{},
 		MaxConsecutiveHigh: c.Scheduling.MaxConsecutiveHigh,
+		ChargeByTime:       c.Scheduling.ChargeByTime,
 		Retention:          queue.Retention{Succeeded: c.Retention.Succeeded, Dead: c.Retention.Dead, Count: c.Retention.Count, DeadCount: c.Retention.DeadCount, Logs: queue.LogRetention(c.Retention.Logs)},
 	}
 	if c.Retention.Succeeded == 0 { // "none"; in the queue 0 means the default

@@ -15,13 +15,14 @@ local outcomes = {ack = 'S', nack = 'F', dead = 'F', defer = 'D', yield = 'D', r
 local ranout = {k = 'crash', m = 'the lease ran out: its host died or lost the store', y = 1}
 
 -- settle ends one reservation whose value has been taken out of its batch. i is what the host measured: d(uration ms), f(uel), p(eak),
--- hr hv (handler), ek em ey (error), dl (delay ms), rs (result). It returns the letter of the state after it, and whether the
+-- hr hv (handler), ek em ey (error), dl (delay ms), rs (result), measured (called with the job, its band and d). It returns the letter of the state after it, and whether the
 -- job goes to the front: that is left to tofront.
 local function settle(id, h, r, verb, i)
   local j = load(id)
   if not j then return 'L' end
   if j.err then return j end
   freed(j.t, j.q, j.k)
+  if i.measured then i.measured(j, band[id], i.d) end
   local a, run = (j.a or 0) + 1, j.r or 1
   local note = {r = run, a = a, o = outcomes[verb], s = h.s, d = i.d, f = i.f, p = i.p, w = h.w, hr = i.hr, hv = i.hv}
   local cancelled = r.c and verb ~= 'ack' and verb ~= 'dead'

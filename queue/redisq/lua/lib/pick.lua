@@ -80,8 +80,8 @@ local function gone(c)
   return #c.x.bands > 0
 end
 
--- charge is step 5, for n picks in a row; the line has left jobs after them.
-local function charge(c, n, left)
+-- charge is step 5, for n picks in a row that cost e each; the line has left jobs after them.
+local function charge(c, n, left, e)
   local x, l, b = c.x, c.l, c.b
   for k = 1, c.i - 1 do
     x.c[x.bands[k]] = 0
@@ -94,11 +94,11 @@ local function charge(c, n, left)
   end
   if c.Q then take(c.Q, c.qchanged) end
   if not x.V[b] then x.V[b] = num(call('HGET', x.st, 'V' .. b)) end
-  x.V[b] = math.max(x.V[b], n == 1 and c.qtag or l.base + (l.n + n - 1) / l.w)
-  l.n, l.served = l.n + n, l.served + n
+  x.V[b] = math.max(x.V[b], n == 1 and c.qtag or l.base + (l.n + (n - 1) * e) / l.w)
+  l.n, l.served = l.n + n * e, l.served + n
   take(S.T, c.tchanged)
-  S.V = math.max(S.V, n == 1 and c.ttag or x.base + (x.n + n - 1) / x.w)
-  x.n = x.n + n
+  S.V = math.max(S.V, n == 1 and c.ttag or x.base + (x.n + (n - 1) * e) / x.w)
+  x.n = x.n + n * e
   x.set['V' .. b] = true
   l.tag = l.base + l.n / l.w
   if left <= 0 then l.out = true elseif c.Q then back(c.Q, l.q, l.tag) end

@@ -3,6 +3,7 @@
 -- unless given) and, when they differ from the header's or are set, the lease's end and a cancel request: 'p12', 'p4;2',
 -- 's3,1700000000000', 's3,,c'. The header is a msgpack map:
 --   s u  start, end of leases    w  worker    n  number of the batch    l  length of a lease    m = 1: leases differ    t  tenants
+--   c = what was charged, where time is (lib/cost.lua)
 --   g = 1: the store was away; what is reclaimed is an interruption
 local function header(tok)
   local s = call('HGET', P .. 'b:' .. tok, '')
