@@ -14,6 +14,7 @@ func costCases() []testCase {
 		{name: "a tenant pays for the time of all its queues", run: costTenants},
 		{name: "off, the time says nothing", run: costOff},
 		{name: "before anything is measured a job costs the unit", run: costFirst},
+		{name: "many at once replace what was known", run: costMany},
 		{name: "what was charged too much is no credit", run: costNoCredit},
 		{name: "a queue that has left pays what it owes", run: costParked},
 		{name: "released and crashed runs are charged, reaped ones stay as estimated", run: costVerbs},
@@ -107,6 +108,45 @@ func costFirst(f *fixture) {
 	if got, want := strings.Join(f.picks(8), " "), "a b b b a b b b"; got != want {
 		f.Fatalf("picks = %s, want %s: nothing was measured yet", got, want)
 	}
+	f.putN(1, "known", tenant("other"))
+	f.ran(f.bring("known"), queue.VerbAck, 25*time.Millisecond)
+	f.putN(40, "known", tenant("other"))
+	f.putN(40, "new", tenant("other"))
+	n := map[string]int{}
+	for n["new"]+n["known"] < 30 {
+		n[f.takeOne().Queue]++
+	}
+	if n["new"] < 9 || n["new"] > 11 {
+		f.Fatalf("a queue of which nothing is known got %d of 30 starts beside one whose jobs take half a unit, want 10 (±1)", n["new"])
+	}
+}
+
+// bring takes jobs until one is of the queue.
+func (f *fixture) bring(q string) *queue.Job {
+	f.Helper()
+	for {
+		if j := f.takeOne(); j.Queue == q {
+			return j
+		}
+	}
+}
+
+func costMany(f *fixture) {
+	f.configure(chargeBy(100 * time.Millisecond))
+	f.putN(100, "a")
+	f.ran(f.takeOne(), queue.VerbAck, time.Second)
+	var all []queue.Settlement
+	for _, j := range f.take(20) {
+		s := settlement(j, queue.VerbAck)
+		s.Duration = 100 * time.Millisecond
+		all = append(all, s)
+	}
+	f.settleAll(all...)
+	f.putN(100, "b")
+	f.runs(30, map[string]time.Duration{"acme/a": 100 * time.Millisecond, "acme/b": 100 * time.Millisecond})
+	if n := count(f.picks(40), "a"); n < 19 || n > 21 {
+		f.Fatalf("after 20 jobs at once of the length of b's, a got %d of 40 starts, want 20 (±1)", n)
+	}
 }
 
 func costNoCredit(f *fixture) {
@@ -149,6 +189,18 @@ func costParked(f *fixture) {
 	}
 	if got := f.runs(2, lasts); count(got, "a") != 1 {
 		f.Fatalf("picks = %v, want a when b has caught up", got)
+	}
+
+	f.putN(2, "q", tenant("a-debtor"))
+	f.putN(100, "q", tenant("peer"))
+	f.ran(f.bring("q"), queue.VerbAck, time.Second)
+	n := 0
+	for j := f.takeOne(); j.Tenant != "a-debtor"; j = f.takeOne() {
+		n++
+		f.ran(j, queue.VerbAck, 100*time.Millisecond)
+	}
+	if n < 10 {
+		f.Fatalf("others got %d starts before the tenant that owes 900 ms, want 10 at least", n)
 	}
 }
 
