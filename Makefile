@@ -14,7 +14,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## start a development server, everything embedded
-	go run ./cmd/taskhost dev
+	CGO_ENABLED=0 go run ./cmd/taskhost dev
 
 build: ## bin/taskhost, one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/taskhost ./cmd/taskhost
