@@ -30,6 +30,7 @@ type blocker struct {
 	client *redis.Client
 	mu     sync.Mutex
 	conn   net.Conn
+	gone   bool      // cut: there will be no other connection, on which the command would block after all
 	sound  time.Time // when the connection was last known to be
 }
 
@@ -59,6 +60,9 @@ func (p *blockers) newBlocker(s *Store) *blocker {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		if err == nil && b.gone {
+			_ = c.Close() // the command fails on it; of an error here the client would try to recover
+		}
 		b.conn = c
 		return c, err
 	}
@@ -83,10 +87,11 @@ func keepAlive(s *Store, c net.Conn) {
 	}
 }
 
-// cut closes the connection under a blocking command.
+// cut closes the connection under a blocking command, for good: one that has not been sent yet fails as well.
 func (b *blocker) cut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.gone = true
 	if b.conn != nil {
 		_ = b.conn.Close() // the command fails, which is what is wanted
 	}
