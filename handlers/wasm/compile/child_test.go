@@ -190,7 +190,7 @@ func TestChildSetsItsLimits(t *testing.T) {
 	if got := string(out); !strings.HasPrefix(got, want) {
 		t.Errorf("the limits are\n%swant\n%s", got, want)
 	}
-	if got := strings.TrimPrefix(string(out), want); !strings.HasPrefix(got, "priority 1 <nil>\n") && !strings.HasPrefix(got, "priority 19 <nil>\n") {
+	if got := strings.TrimPrefix(string(out), want); !strings.HasPrefix(got, "priority 13 <nil>\n") && !strings.HasPrefix(got, "priority 7 <nil>\n") {
 		t.Errorf("the priority is %q", got)
 	}
 }
