@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func registry(t *testing.T, store *memq.Store, id string, busy *int) *Registry {
+func registry(t *testing.T, store *memq.Store, id string, busy *atomic.Int64) *Registry {
 	return New(Options{Records: store, Now: store.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), ID: id, Queues: []string{"q"}, Slots: 4,
-		Version: "0.1.0", Busy: func() int { return *busy }})
+		Version: "0.1.0", Busy: func() int { return int(busy.Load()) }})
 }
 
 func list(t *testing.T, r *Registry) map[string]Worker {
@@ -37,7 +38,8 @@ func list(t *testing.T, r *Registry) map[string]Worker {
 func TestHostsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memq.New(memq.Options{})
-		busy := 1
+		var busy atomic.Int64
+		busy.Store(1)
 		a, b := registry(t, store, "w-a", &busy), registry(t, store, "w-b", &busy)
 		for _, r := range []*Registry{a, b} {
 			if err := r.Start(t.Context()); err != nil {
@@ -51,7 +53,7 @@ func TestHostsComeAndGo(t *testing.T) {
 		if w := got["w-b"]; len(got) != 2 || !w.Live || w.Slots != 4 || w.Running != 1 || !w.Since.Equal(began) || w.Queues[0] != "q" || w.Version != "0.1.0" {
 			t.Errorf("%+v", got)
 		}
-		busy = 3
+		busy.Store(3)
 		<-time.After(Every)
 		synctest.Wait()
 		if w := list(t, a)["w-a"]; w.Running != 3 || !w.LastSeen.Equal(began.Add(Every)) || !w.Since.Equal(began) {
@@ -67,7 +69,7 @@ func TestHostsComeAndGo(t *testing.T) {
 func TestHostsThatVanish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memq.New(memq.Options{})
-		busy := 0
+		var busy atomic.Int64
 		r := registry(t, store, "w-a", &busy)
 		now := time.Now()
 		for id, age := range map[string]time.Duration{"gone": LiveFor + time.Second, "old": ForgetAge + time.Second} {
@@ -95,10 +97,12 @@ func TestHostsThatVanish(t *testing.T) {
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memq.New(memq.Options{})
-		busy, away := 0, true
+		var busy atomic.Int64
+		var away atomic.Bool
+		away.Store(true)
 		r := registry(t, store, "w-a", &busy)
 		r.o.Now = func(ctx context.Context) (time.Time, error) {
-			if away {
+			if away.Load() {
 				return time.Time{}, queue.ErrUnavailable
 			}
 			return store.Now(ctx)
@@ -108,7 +112,7 @@ func TestStoreAway(t *testing.T) {
 		}
 		defer r.Stop()
 		synctest.Wait()
-		away = false
+		away.Store(false)
 		<-time.After(Every)
 		synctest.Wait()
 		if got := list(t, r); len(got) != 1 {
