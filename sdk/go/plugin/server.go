@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -65,7 +66,7 @@ func (s *server) Work(stream pb.Handler_WorkServer) error {
 func (s *server) receive(stream pb.Handler_WorkServer) error {
 	for {
 		msg, err := stream.Recv()
-		if err == io.EOF || status.Code(err) == codes.Canceled || status.Code(err) == codes.Unavailable {
+		if errors.Is(err, io.EOF) || status.Code(err) == codes.Canceled || status.Code(err) == codes.Unavailable {
 			return nil // the host is done with this plugin, or gone
 		}
 		if err != nil {

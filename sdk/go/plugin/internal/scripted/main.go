@@ -25,12 +25,12 @@ func main() {
 		fmt.Println(strings.Repeat("x", n))
 	}
 	if os.Getenv("SCRIPTED_MUTE") != "" {
-		time.Sleep(time.Hour) // neither a handshake nor an end
+		<-time.After(time.Hour) // neither a handshake nor an end
 	}
 	if gate := os.Getenv("SCRIPTED_MUTE_ONCE"); gate != "" {
 		if f, err := os.OpenFile(gate, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 			f.Close()
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 		}
 	}
 	s := &scripted{}
@@ -111,7 +111,7 @@ func (s *scripted) misbehave(ctx context.Context, job *plugin.Job, verb string, 
 		<-ctx.Done()
 		return nil, errors.New("told to stop")
 	case "hang": // deaf to every request to stop
-		time.Sleep(time.Duration(number) * time.Millisecond)
+		<-time.After(time.Duration(number) * time.Millisecond)
 		return nil, nil
 	case "spin":
 		for {
