@@ -171,6 +171,29 @@ func TestDeadHolder(t *testing.T) {
 	}
 }
 
+// A key that is there when the script asks and has expired when the transaction is executed: what the script went on with holds.
+func TestKeyExpiresMeanwhile(t *testing.T) {
+	t.Parallel()
+	prefix, other := newPrefix(), client(t, 1)
+	if err := other.Set(t.Context(), prefix+"k", "1", time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	x := luaexec.New(spied(config(client(t, 2), prefix), func(cmds [][]string) {
+		for ctx := context.WithoutCancel(t.Context()); has(cmds, "exec"); {
+			if n, err := other.Exists(ctx, prefix+"k").Result(); n == 0 || err != nil {
+				return
+			}
+		}
+	}))
+	text := "#!lua\nredis.call('SET', KEYS[1] .. 'n', 1)\nreturn redis.call('SET', KEYS[1] .. 'k', '2', 'NX', 'PX', 90000) and 1 or 0\n"
+	if v, err := x.Run(t.Context(), compile(t, text), []string{prefix}, nil); err != nil || v != int64(0) {
+		t.Errorf("%v, %v; want 0", v, err)
+	}
+	if n, err := other.Exists(t.Context(), prefix+"k").Result(); n != 0 || err != nil {
+		t.Errorf("the key was set all the same: %d, %v", n, err)
+	}
+}
+
 // However a run ends, it leaves a connection that is in no transaction and watches nothing, and no lock.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package luaexec
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -233,8 +234,11 @@ func (k *key) settle() error {
 }
 
 // set is SET with EX, PX, EXAT, PXAT, KEEPTTL, NX, XX; the time to live does not show in the run.
+// set decides NX and XX by what it reads, and sends what it decided: a key that expires before the transaction is executed, which no
+// watch notices, would make Redis decide otherwise than the script went on.
 func set(v *view, c []string, drop bool) (any, error) {
 	var nx, xx bool
+	decided := slices.Clone(c[:min(len(c), 3)])
 	for i := 3; i < len(c); i++ {
 		switch strings.ToLower(c[i]) {
 		case "ex", "px", "exat", "pxat":
@@ -244,7 +248,9 @@ func set(v *view, c []string, drop bool) (any, error) {
 			if n, err := parseInt(c[i]); err != nil || n <= 0 {
 				return nil, Error("ERR invalid expire time in 'set' command")
 			}
+			decided = append(decided, c[i-1], c[i])
 		case "keepttl":
+			decided = append(decided, c[i])
 		case "nx":
 			nx = true
 		case "xx":
@@ -266,11 +272,11 @@ func set(v *view, c []string, drop bool) (any, error) {
 			return nil, err
 		}
 		if there == nx {
-			return v.send(c, nil, drop)
+			return nil, nil
 		}
 	}
 	if err := v.overwrite(c[1], c[2]); err != nil {
 		return nil, err
 	}
-	return v.send(c, status("OK"), drop)
+	return v.send(decided, status("OK"), drop)
 }
